@@ -12,7 +12,7 @@ from engram.agents.wiring.config_file import config_file
 from engram.agents.wiring.registration import unwire, wire
 from engram.agents.wiring.server import ServerCommand, server_command
 from engram.agents.wiring.wiring_health import wiring_finding
-from tests.agents.wiring.conftest import home as home
+from tests.agents.conftest import home as home
 
 PLANTED = "open({!r}, 'w').close()\n"
 PLANTED_MODULES = ("anyio.py", "json.py", "numpy.py", "pathlib.py", "tempfile.py", "yaml.py")

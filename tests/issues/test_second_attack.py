@@ -20,7 +20,7 @@ from engram.model.errors import Refused
 from engram.rules.sources import counted_as
 from engram.sessions.jobs import LEASE
 from engram.upkeep.conflict_survey import ConflictSurvey, change_of
-from tests.capture.transcripts.written import claude_file, line, opencode_database, said, spoken, stored
+from tests.agents.transcripts.written import claude_file, line, opencode_database, said, spoken, stored
 
 SESSION = "ses_e154b2929ffe7XKFaQztPsazir"
 T = 1_794_900_000_000

@@ -288,7 +288,7 @@ def test_what_is_only_in_a_part_is_not_recorded_as_used(mem: Engram, clock: Cloc
     mem.add(SERVER, scope="global", valid_until="2026-03-05")
     clock.forward(days=200)
     found = mem.recall(QUESTION)
-    assert found.parts.ids and mem.store.uses_of(list(found.parts.ids)) == []
+    assert found.parts.ids and mem.store.uses(list(found.parts.ids)) == []
 
 
 def test_an_answer_is_composed_of_hits_alone(mem: Engram, clock: Clock) -> None:

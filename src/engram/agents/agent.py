@@ -158,5 +158,3 @@ class CodingAgent:
     """The variable that it sets for the programs it starts."""
     page: str = ""
     """Its page in `docs/`; "" if it has none."""
-    note: str = ""
-    """What `docs/harnesses.md` says about it besides."""

@@ -1,6 +1,7 @@
 """The table of coding agents: every module in `agents/known/`, loaded when its record is asked for."""
 
 import pkgutil
+from collections import Counter
 from functools import cache
 from importlib import import_module
 
@@ -40,6 +41,19 @@ def session_store(name: str) -> SessionStore:
         return store
     names = ", ".join(agent.name for agent in agents_with_sessions())
     raise InvalidInput(f"Unknown harness {name!r}; choose {names} or all")
+
+
+def context_file_names() -> tuple[str, ...]:
+    """The files of a project that agents read as instructions, those that most agents read first."""
+    read = Counter(agent.instructions.context_file for agent in all_agents())
+    return tuple(name for name, _ in read.most_common())
+
+
+def instruction_file_names() -> frozenset[str]:
+    """The names of all files with instructions, without their folders, in small letters."""
+    files = (agent.instructions for agent in all_agents())
+    names = (name for known in files for name in (*known.up_the_tree, *known.at_root, *known.of_user))
+    return frozenset(name.rpartition("/")[2].lower() for name in names)
 
 
 def agent_with_hooks() -> CodingAgent:

@@ -17,7 +17,7 @@ from engram.capture.buffer_state import BUFFER, IDLE, TIMED, BufferState, Waitin
 from engram.capture.exchange import FactDecision
 from engram.capture.signals import NONE, Signal, SignalPatterns, scan
 from engram.model.errors import InvalidInput, Refused, StoreBusy
-from engram.model.event import Event
+from engram.model.event import Event, Session
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.reserved_keys import IN_BUFFER
@@ -294,7 +294,7 @@ class CaptureBuffer:
             self.store.enqueue([self._job(session, due, state.scope)])
 
     def _has_ended(self, session: str) -> bool:
-        known = self.store.session(session)
+        known = self.store.load_record(Session, session)
         return known is not None and known.ended is not None
 
     # -- the state

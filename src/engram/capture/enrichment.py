@@ -151,7 +151,7 @@ class Enrichment:
     def schedule(self) -> Job:
         """Queue a job that asks the model for cues of `PER_JOB` memories and queues the next job until none lacks cues."""
         self._require_model()
-        waiting = [job for job in self.store.jobs(["waiting"]) if job.kind == ENRICH_WITH_MODEL]
+        waiting = [job for job in self.store.list_records(Job, statuses=["waiting"]) if job.kind == ENRICH_WITH_MODEL]
         if waiting:
             return waiting[0]
         now = self.clock()

@@ -27,8 +27,9 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
+from engram.store.ledger import ledger_scope
 from engram.store.protocol import Store
-from engram.store.scopes import session_scope
+from engram.store.scopes import scope_links, session_scope
 from engram.text.display import cut
 from engram.text.time.zone import SYSTEM, local
 
@@ -160,8 +161,8 @@ class Harvester:
     def _origin(self, transcript: Transcript, source: str) -> FactOrigin:
         directory = transcript.directory
         trusted = self.store.trusted_here(Path(directory)) if directory else frozenset[str]()
-        scope = session_scope(directory, transcript.remote, trusted, self.store.scope_links()) or GLOBAL
-        return FactOrigin(source, transcript, scope, self.store.ledger_scope(transcript.session) or scope)
+        scope = session_scope(directory, transcript.remote, trusted, scope_links(self.store)) or GLOBAL
+        return FactOrigin(source, transcript, scope, ledger_scope(self.store, transcript.session) or scope)
 
     def _stage(self, window: TurnWindow, origin: FactOrigin, report: HarvestReport) -> bool:
         """Propose the facts of a window; False if the source's limit is reached before all are."""

@@ -76,4 +76,4 @@ class RecordLinks:
             if memory_id not in self.added:  # its other links may be ours
                 linked = missing_links(linked, memory)
             if linked != memory:
-                memories.put(linked)
+                memories.put(linked, judged=True)

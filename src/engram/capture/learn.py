@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.duplicates import BESIDE, MOST_RELATED, journal_reason, replacing, superseded_versions
-from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
+from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
 from engram.capture.other_scopes import scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
-from engram.decisions.conflicts import release, waiting_on
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
 from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
-from engram.decisions.versions import contradicted, outranking_head, replaced_by, superseding
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import contradicted, outranking_head, replaced_by
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import exception_reason, judge, mention, outranked_reason
 from engram.gates.policies.policy import PatternTimeout
@@ -27,7 +29,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.review.lineage import Lineages
 from engram.rules.eligibility import outlasts
-from engram.store.protocol import Transaction
+from engram.rules.memory_names import name_for
 from engram.store.records import CURRENT, refuse_foreign_ids
 from engram.store.references import find_memory
 from engram.text.display import notice
@@ -142,31 +144,29 @@ class Learner(MemoryWriter):
             *superseded_versions(self.store, self.clock, [memory]),
             *([verdict.other.id] if verdict.other is not None else []),
         ]
-        waiting = waiting_on(self.store, about) if memory.supersedes or verdict.outcome == Outcome.SUPERSEDED else []
-        with self.store.deciding(
-            "learn",
-            actor=memory.source,
-            reason=journal_reason(verdict),
-            session=session,
-            scopes=sorted({memory.scope, *(other.scope for other in waiting)}),
-            about=[*about, *(other.id for other in waiting)],
-            ids_for=[self.clock()],
-        ) as deciding:
-            verdict = self._judged_again(proposal, verdict, deciding, mark)
-            if verdict.admitted:
-                now = self.clock()
-                memory = replacing(proposal.memory, verdict)
-                heads = replaced_by(deciding, memory.but(status=verdict.status))
-                if above := outranking_head(heads, memory.source):
-                    verdict, heads = _waiting(verdict, memory.source, above), []
-                stored = _stored(deciding, memory, verdict, session, now)
-                if heads:
-                    stored = superseding(deciding, stored, heads, now)
-                    verdict = _succeeding(verdict, memory, heads)
-                deciding.put(stored, vector)
-                release(deciding, waiting, now)
-                return _decision(verdict, stored)
-        return self.duplicates.not_stored(proposal, verdict, session)
+
+        def plan(memories: LockedMemories) -> Decision | Verdict:
+            late = self._judged_again(proposal, verdict, memories, mark)
+            return self._store(memories, proposal, late, vector, session) if late.admitted else late
+
+        change = Change(
+            op="learn", actor=memory.source, plan=plan, note=journal_reason(verdict), session=session, scopes=[memory.scope],
+            related=about, created=[self.clock()],
+        )  # fmt: skip
+        found = execute_change(self.store, self.clock, change)
+        return found if isinstance(found, Decision) else self.duplicates.not_stored(proposal, found, session)
+
+    def _store(
+        self, memories: LockedMemories, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str
+    ) -> Decision:
+        """Store what the gates admit, in place of what it replaces."""
+        memory = replacing(proposal.memory, verdict)
+        heads = replaced_by(memories, memory.but(status=verdict.status))
+        if above := outranking_head(heads, memory.source):
+            verdict, heads = _waiting(verdict, memory.source, above), []
+        stored = memories.supersede(_stored(memories, memory, verdict, session, memories.now), heads)
+        memories.put(stored, vector, judged=True)
+        return _decision(_succeeding(verdict, memory, heads) if heads else verdict, stored)
 
     def _judged(self, proposal: Proposal, known: Known) -> Verdict:
         """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
@@ -182,10 +182,10 @@ class Learner(MemoryWriter):
             return replace(verdict, outcome=Outcome.CREATED, reason="it replaces what the caller names", other=None)
         return verdict
 
-    def _judged_again(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
+    def _judged_again(self, proposal: Proposal, verdict: Verdict, memories: LockedMemories, mark: int) -> Verdict:
         """The verdict, or a new one if what others wrote before the lock was taken changes it."""
-        changed = deciding.changed_since(proposal.memory.scope, mark)
-        outdated = _is_outdated(verdict, deciding)
+        changed = memories.changed_since(proposal.memory.scope, mark)
+        outdated = _is_outdated(verdict, memories)
         if not changed and not outdated:
             return verdict
         out = taken_out(self.store, [Neighbour(memory, -1.0) for memory in changed])
@@ -214,24 +214,24 @@ def _weight(verdict: Verdict) -> int:
     return 1 if verdict.other is not None else 0
 
 
-def _is_outdated(verdict: Verdict, deciding: Transaction) -> bool:
+def _is_outdated(verdict: Verdict, memories: LockedMemories) -> bool:
     """Whether the other memory of a verdict has been removed or reworded since."""
     if verdict.other is None:
         return False
-    now = deciding.get(verdict.other.id)
+    now = memories.get(verdict.other.id)
     return now is None or now.status not in COMPARED or now.statement != verdict.other.statement
 
 
-def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
+def _stored(memories: LockedMemories, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
     memory = memory.but(status=verdict.status, session=session or memory.session)
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
         likely = [conflict.other for conflict in verdict.conflicts if conflict.is_likely]
         # What contradicts a candidate that waits for a current memory waits for that one, too.
-        found = [m if m.status in CURRENT else contradicted(deciding.get, m) for m in (verdict.other, *likely)]
+        found = [m if m.status in CURRENT else contradicted(memories.get, m) for m in (verdict.other, *likely)]
         others = {other.id: other for other in found if other is not None}
         for other in others.values() or [verdict.other]:
             memory = contradicting(memory, other, now, waits_alone=verdict.waits_alone)
-    return named(deciding, memory, wanted_name(memory), now)
+    return named(memories, memory, name_for(memory), now)
 
 
 def _scope_beside(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:

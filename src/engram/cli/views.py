@@ -467,9 +467,11 @@ class TaskProgress:
 
 def progress_of(mem: "Engram", task: "TaskRun", last: int) -> TaskProgress:
     """Look a task up, with its last events."""
+    from engram.model.task import Job
+
     events = mem.list_events(task.id, last=max(1, last))
     points = mem.tasks.checkpoints(task.id, 1)
-    waiting = sum(1 for job in mem.store.jobs() if job.payload.get("task") == task.id)
+    waiting = sum(1 for job in mem.store.list_records(Job) if job.payload.get("task") == task.id)
     latest = points[0] if points else None
     return TaskProgress(
         task,

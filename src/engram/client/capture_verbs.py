@@ -9,8 +9,9 @@ from engram.client.facets import PAUSED, Facets
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import aware
 from engram.model.memory import Memory
-from engram.store.ledger import CONVERSATION
+from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Progress
+from engram.store.states import is_paused
 from engram.verbs import store, work
 from engram.verbs.calls import declared
 
@@ -53,12 +54,12 @@ class CaptureVerbs(Facets):
         """
         from engram.gates.secrets.scan import refuse_secret
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         session = session or session_id
         refuse_secret(session, "the session's id")
         refuse_secret(source, "the source")
-        owner = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
+        owner = ledger_scope(self.store, session) if session and not (scope or agent_id or user_id) else ""
         wanted = owner or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self._conversations.add(
             user_message,
@@ -92,7 +93,7 @@ class CaptureVerbs(Facets):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
+        """Propose the lasting facts in what a person told their coding agents.
 
         Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
         since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits
@@ -216,7 +217,7 @@ class CaptureVerbs(Facets):
     def _harvester(self, dry_run: bool) -> "Harvester":
         from engram.capture.harvest import Harvester
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         return Harvester(
             store=self.store,

@@ -10,6 +10,7 @@ from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.store.states import is_paused
 from engram.verbs import reading
 from engram.verbs.calls import declared
 
@@ -47,7 +48,7 @@ class ContextVerbs(ReadVerbs):
         progress: "Progress | None" = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> "RecalledContext":
-        """Memories about a query, then what auto memory, sessions, skills, CLAUDE.md and rules say about it; every line with its source.
+        """Memories about a query, then what auto memory, sessions, skills, instruction files and rules say about it; every line with its source.
 
         Without a query: the ends of the project's recent sessions, the summaries of the newest sessions, and the memories from that time
         (the newest ones if there are no transcripts). The text has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
@@ -97,7 +98,7 @@ class ContextVerbs(ReadVerbs):
         queries = queries_of(task)
         if not queries:
             raise InvalidInput("a task in words is needed, such as `write tests for the importer`")
-        if self.store.paused:
+        if is_paused(self.store):
             return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED,)), "")
         heading = f"# Before {quoted(cut(' '.join(task.split()), 200))}"
         page = _page(

@@ -177,9 +177,9 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         dry_run: bool = False,
         **owner: Unpack[Owner],
     ) -> "ContextUpdates":
-        """Keep a block of memories up to date between markers in AGENTS.md, CLAUDE.md or the files named; `remove` takes it out.
+        """Keep a block of memories up to date between markers in AGENTS.md, another instruction file or the files named; `remove` takes it out.
 
-        Without a path it is the AGENTS.md or CLAUDE.md of the directory or of its repository. The block quotes at most `limit`
+        Without a path it is the instruction file of the directory or of its repository. The block quotes at most `limit`
         memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
         tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
         """

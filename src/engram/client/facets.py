@@ -18,10 +18,12 @@ from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.scopes import EVERYWHERE, GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
+from engram.store.ledger import ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.references import REFERRING, find_memory, find_task, hide_foreign_links, refuse_move, resolve_links
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
+from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
 from engram.verbs import reading
 from engram.verbs.calls import declared
@@ -210,13 +212,14 @@ class Facets:
         if not self.settings.model:
             return None
         from engram.llm.model import LanguageModel, ModelSettings
+        from engram.store.states import StoreSpend
 
         chosen = ModelSettings(
             self.settings.model,
             timeout_s=self.settings.model_timeout,
             daily_token_cap=self.settings.model_daily_tokens,
         )
-        return LanguageModel(chosen, self.store, clock=self._clock)
+        return LanguageModel(chosen, StoreSpend(self.store), clock=self._clock)
 
     @cached_property
     def _conversations(self) -> "Conversations":
@@ -247,7 +250,7 @@ class Facets:
         from engram.capture.buffer_state import BUFFER
 
         try:
-            if self.store.state(f"{BUFFER}{session}") and not self.store.paused:
+            if self.store.state(f"{BUFFER}{session}") and not is_paused(self.store):
                 self.store.warnings.extend(self._buffer.end(session).warnings)
         except EngramError as error:
             self.store.warnings.append(f"the captured turns of {session} are not read yet: {error}")
@@ -372,7 +375,7 @@ class Facets:
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
         # A caller in one project may ask about another; only people are kept apart.
-        people = (self.store.ledger_scope(session), *scopes)
+        people = (ledger_scope(self.store, session), *scopes)
         return "" if any(map(is_person, people)) else session
 
     def _scope_of(self, owner: Owner) -> ScopeLike:

@@ -18,6 +18,7 @@ from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 from engram.store.references import hide_foreign_links
+from engram.store.states import is_paused
 from engram.verbs import graph, reading
 from engram.verbs.calls import declared
 
@@ -295,7 +296,7 @@ class ReadVerbs(Facets):
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)
-        if self.store.paused:
+        if is_paused(self.store):
             return Injection(warnings=(PAUSED,))
         room = self.settings.budget if budget is None else budget
         return self._recaller.inject(task, filters, room, session, min_relevance)

@@ -15,8 +15,9 @@ from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
-from engram.store.ledger import CONVERSATION
+from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Progress
+from engram.store.states import is_paused
 from engram.verbs import sessions, work
 from engram.verbs.calls import declared
 
@@ -50,7 +51,7 @@ class WorkVerbs(Facets):
         named = words(self._scope_of(owner), "scope")
         seen = self._scopes.read_scopes(named)
         scopes = self._scopes.scopes_from(None) if seen is None else seen
-        if self.store.paused:
+        if is_paused(self.store):
             return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
         return self.sessions.start(task, scopes, budget, whole_store=seen is None)
 
@@ -111,11 +112,11 @@ class WorkVerbs(Facets):
         """
         from engram.gates.secrets.scan import refuse_secret
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         refuse_secret(session_id, "the session's id")
         refuse_secret(source, "the source")
-        known = self.store.ledger_scope(session_id) if session_id and named_owner(owner) is None else ""
+        known = ledger_scope(self.store, session_id) if session_id and named_owner(owner) is None else ""
         wanted = known or self._own_scope(owner)
         item = {"role": role, "content": content, "key": key, "at": at, "metadata": metadata}
         return self._buffer.capture(
@@ -132,7 +133,7 @@ class WorkVerbs(Facets):
 
         Raises `NotFound` for a session that does not exist, or is another owner's.
         """
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         scopes = self.scopes_for(**owner)
         if session_id:
@@ -149,7 +150,7 @@ class WorkVerbs(Facets):
     @declared(work.READ_DUE_CAPTURES)
     def read_due_captures(self, **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns whose time has come: everyone's, or those an owner sees. `engram worker` does this by itself."""
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         return self._buffer.read_due(self.scopes_for(**owner))
 
@@ -320,7 +321,7 @@ class WorkVerbs(Facets):
         """Run the background jobs that are due: derive facts from turns, ask the model what waits for it."""
         from engram.sessions.jobs import Worked
 
-        return Worked() if self.store.paused else self.jobs.work(limit)
+        return Worked() if is_paused(self.store) else self.jobs.work(limit)
 
     @declared(work.CONTEXT_TASK)
     def build_context(

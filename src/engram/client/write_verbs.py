@@ -20,6 +20,7 @@ from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
 from engram.store.references import Scopes, find_memory
+from engram.store.states import is_paused
 from engram.verbs import graph, store, writing
 from engram.verbs.calls import declared
 
@@ -100,7 +101,7 @@ class WriteVerbs(Facets):
         """
         session = self._used_in(session or fields.get("session_id", ""), fields)
         given = self._given(statement, fields, session, source, replaces=False)
-        if self.store.paused:
+        if is_paused(self.store):
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         decision = self._learn(
             given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict

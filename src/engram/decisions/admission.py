@@ -1,8 +1,8 @@
-"""The last check of every decision: what an agent, a transcript or a file writes passes the gates of `learn`, by whichever verb.
+"""The last check of every change: what an agent, a transcript or a file writes passes the gates of `learn`, by whichever operation.
 
-Every door into a store ends in a transaction, and every transaction ends here. `learn`, `add`, `import` and reading documents ask the
-gates themselves, because what may not be active waits there; everything else is refused. A person, and a program that opened the
-store for its owner, may write what they want.
+No operation is exempt. A plan that asked the gates about a memory puts it as `judged`, because what may not be active waits there;
+every other memory of the same change is judged here, and refused. A person, and a program that opened the store for its owner, may
+write what they want.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Admission"]
 
-JUDGED = frozenset({"learn", "add", "import", "derive", "reread"})
-"""The operations that ask the gates themselves."""
 REVIEWED = frozenset({"resolve", "undo"})
 """The operations that decide between two memories, or take such a decision back."""
-SAID = ("statement", "situation", "form", "type", "scope")
+WORDS = ("statement", "situation", "form", "type", "scope")
 """What a memory says, and where."""
 _BESIDE = (
     "rationale", "context", "domain", "trigger_context", "name", "tags", "cues", "entities", "aliases", "anchors",
@@ -53,10 +51,11 @@ class Admission:
 
     def check(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: Decider) -> None:
         """Raise `Refused` for the first memory that this actor may not write so."""
-        if deciding.op in JUDGED or not is_below_program(deciding.actor):
+        if not is_below_program(deciding.actor):
             return
         for memory in memories:
-            self._check(before(memory.id), memory, memories, deciding)
+            if memory.id not in deciding.judged:
+                self._check(before(memory.id), memory, memories, deciding)
 
     def _check(self, before: Memory | None, memory: Memory, memories: Sequence[Memory], deciding: Decider) -> None:
         _refuse_claims(before, memory, deciding.actor)
@@ -64,7 +63,7 @@ class Admission:
             raise Refused(
                 _told(memory, deciding.actor, f"only review finds that two memories are both right ({DIFFERS})")
             )
-        is_new = before is None or _differs(before, memory, SAID)
+        is_new = before is None or _differs(before, memory, WORDS)
         begins = memory.status in ANSWERING and (before is None or before.status not in ANSWERING)
         if is_new or begins:
             is_typed, vector = not self._is_inferred(before, memory, deciding), self._vector(before, memory, deciding)

@@ -11,13 +11,19 @@ from engram.decisions.versions import superseding
 from engram.model.memory import Memory
 from engram.store.history import OUT
 from engram.store.protocol import Image, ProposalKeys, Store, Transaction
-from engram.store.records import CURRENT
+from engram.store.records import ANSWERING, CURRENT
 from engram.store.references import find_locked
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 __all__ = ["LockedMemories"]
+
+JUDGED_FIELDS = (
+    "statement", "situation", "form", "type", "scope", "rationale", "context", "domain", "trigger_context", "tags", "cues", "entities",
+    "aliases", "anchors", "name", "source", "verification", "pinned",
+)  # fmt: skip
+"""What the gates and the rules about claims judge of a memory."""
 
 
 class LockedMemories:
@@ -29,6 +35,7 @@ class LockedMemories:
     def __init__(self, store: Store, transaction: Transaction, change: Change[Any], now: datetime) -> None:
         self.now = now
         self._store, self._transaction, self._change = store, transaction, change
+        self._judged: dict[str, Memory] = {}
         self.ended: set[str] = set()
         """The ids of the memories that were current and that the plan has taken out of use."""
         self.targets: list[Memory] = [self.take(memory_id) for memory_id in change.targets]
@@ -87,25 +94,39 @@ class LockedMemories:
         return self._transaction.free_name(name, scope)
 
     def check(self, memory: Memory) -> None:
-        """Raise where this change may not write the memory; the end of the change checks everything anyway."""
+        """Raise where this change may not write the memory. What it says is not judged again at the end."""
         self._transaction.check(memory)
+        self._judged[memory.id] = memory
 
     # -- writing
 
-    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
-        """Add or replace a memory."""
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
+        """Add or replace a memory; `judged` if the plan has asked the gates, or rules as strict, about what it says."""
+        if judged:
+            self._judged[memory.id] = memory
+        elif (known := self._judged.get(memory.id)) is not None:
+            judged = not _says_more(known, memory)
         if memory.status in CURRENT:
             self.ended.discard(memory.id)
         elif (before := self._transaction.get(memory.id)) is not None and before.status in CURRENT:
             self.ended.add(memory.id)
-        self._transaction.put(memory, vector, team=team)
+        self._transaction.put(memory, vector, team=team, judged=judged)
 
-    def supersede(self, new: Memory, heads: Sequence[Memory], *, for_good: bool = False) -> Memory:
-        """The new version, in place of these heads; it is not put yet. Raises `Refused` where the actor may not replace one of them."""
+    def supersede(self, new: Memory, heads: Sequence[Memory], *, by: str = "", for_good: bool = False) -> Memory:
+        """The new version, in place of these heads; it is not put yet.
+
+        Raises `Refused` where the actor, or the source `by` whose authority decides, may not replace one of them.
+        """
         for head in heads:
-            refuse_outranked(self._change.actor, head, "supersede")
+            refuse_outranked(by or self._change.actor, head, "supersede")
         return superseding(self, new, heads, self.now, for_good=for_good) if heads else new
 
     def release(self, waiting: Sequence[Memory]) -> list[Memory]:
         """Make active which of these candidates wait for nothing any more; newest first."""
         return release(self, waiting, self.now)
+
+
+def _says_more(judged: Memory, memory: Memory) -> bool:
+    """Whether a memory says or does more than when it was judged."""
+    begins = memory.status in ANSWERING and judged.status not in ANSWERING
+    return begins or any(getattr(judged, name) != getattr(memory, name) for name in JUDGED_FIELDS)

@@ -30,6 +30,7 @@ from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
 from engram.model.types import type_or_default
 from engram.rules.eligibility import is_over, outlasts
+from engram.rules.memory_names import name_for
 from engram.rules.sources import CAPTURED, may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
@@ -112,6 +113,8 @@ class _GateRun:
         return mention(self._lookup.original(memory))
 
     def _secrets(self) -> Verdict | None:
+        # One scan reads the name that it will get, too, so that nothing is left to scan when it is stored.
+        suspects([self.given.but(name=name_for(self.given))])
         allowed = AllowedValues(self.settings.allowed_values)
         return self._refuse("secrets", secrets_problem(self.given, allowed=allowed))
 

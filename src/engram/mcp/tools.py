@@ -31,6 +31,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
+from engram.store.states import is_paused
 from engram.verbs import reading, sessions, writing
 from engram.verbs.declaration import Tool as Offer
 from engram.verbs.declaration import Verb
@@ -166,7 +167,7 @@ def _placed(mem: "Engram", fields: dict[str, Any], **said: Any) -> tuple[dict[st
 @_in_session
 def _remember(call: "Call", given: Given) -> Learned:
     mem = call.mem
-    if mem.store.paused:
+    if is_paused(mem.store):
         from engram.client import PAUSED
 
         return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))

@@ -65,7 +65,7 @@ def fold(
     if not wanted:
         return []
     uses: dict[str, list[Use]] = {memory_id: [] for memory_id in wanted}
-    for use in store.uses_of(wanted):
+    for use in store.uses(wanted):
         uses[use.ids[0]].append(use)
 
     def plan(memories: LockedMemories) -> list[str]:
@@ -90,7 +90,7 @@ def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
 
     Running it again for the same end changes nothing: a link reinforced at that very moment is left alone.
     """
-    uses = store.uses_in(session)
+    uses = store.uses(session=session)
     injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
     owners = {memory_id: store.owner_of(memory_id) or "" for memory_id in injected}
 

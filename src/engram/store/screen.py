@@ -32,6 +32,8 @@ class Decider:
     gone: frozenset[str] = frozenset()
     vectors: "Mapping[str, Vectors]" = field(default_factory=dict)
     """The vectors of what it writes, by id, where they were computed before the lock was taken."""
+    judged: frozenset[str] = frozenset()
+    """The ids of what the gates have judged in this change."""
 
 
 class Screen(Protocol):

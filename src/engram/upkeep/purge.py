@@ -22,7 +22,7 @@ from engram.rules.scopes import ancestors, may_change
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import is_redacted
 from engram.store.history import ENGRAM, OUT
-from engram.store.ledger import CONVERSATION
+from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.purge import (
     DOCUMENT,
@@ -199,7 +199,7 @@ class Purger:
 
     def _forget_redacted(self) -> None:
         """Remove the sentences of events that an interrupted purge has redacted from summaries."""
-        sessions = [session.id for session in self.store.sessions() if session.summary_through]
+        sessions = [session.id for session in self.store.list_records(Session) if session.summary_through]
         events = (event for session_id in sessions for event in self.store.events(session_id))
         self._forget_quotes([event.id for event in events if is_redacted(event)])
 
@@ -211,12 +211,12 @@ class Purger:
         for event in filter(None, (self.store.event(event_id) for event_id in ids)):
             gone.setdefault(event.session, set()).add(event.seq)
         for session_id, numbers in gone.items():
-            session = self.store.session(session_id)
+            session = self.store.load_record(Session, session_id)
             if session is None or not session.summary_through:
                 continue
             made = Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
             left = without(made, numbers)
-            self.store.save_session(replace(session, summary=left.text, summary_through=left.through))
+            self.store.save_record(replace(session, summary=left.text, summary_through=left.through))
 
 
 def _remove_evidence(memory_id: str, events: Collection[str], memories: LockedMemories) -> Memory | None:
@@ -309,7 +309,7 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
     begun = begin_purge(store, clock(), [*ids, *contents.events], actor=actor, scope=scope, memories=contents.memories)
     # First: after a crash the purge is completed, and by then none of this may be left.
     for session in contents.sessions:
-        store.save_session(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
+        store.save_record(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
     for task in contents.tasks:
         store.change_checkpoints(task.id, _blanked)
         store.change_task(task.id, lambda run: _emptied(run, clock()))
@@ -341,8 +341,8 @@ def _rejections(store: Store, memories: Iterable[Memory]) -> list[str]:
 
 def _contents_of(store: Store, scope: str) -> _ScopeContents:
     memories = [memory for memory in store.listing(Filters(statuses=None)) if _within(memory.scope, scope)]
-    tasks = [task for task in store.tasks(TASK_STATES) if _within(task.scope, scope)]
-    sessions = [one for one in store.sessions() if one.scopes and _within(one.scopes[0], scope)]
+    tasks = [task for task in store.list_records(TaskRun, statuses=TASK_STATES) if _within(task.scope, scope)]
+    sessions = [one for one in store.list_records(Session) if one.scopes and _within(one.scopes[0], scope)]
     ledgers = dict.fromkeys(
         [*(task.id for task in tasks), *(session.id for session in sessions), *_ledgers(store, scope)]
     )
@@ -373,7 +373,7 @@ def _words(text: str) -> set[str]:
 
 def _ledgers(store: Store, scope: str) -> list[str]:
     """Ledgers that belong to a scope, whatever their names."""
-    return [name for name in store.ledgers() if _within(store.ledger_scope(name), scope)]
+    return [name for name in store.ledgers() if _within(ledger_scope(store, name), scope)]
 
 
 def _within(scope: str, wanted: str) -> bool:

@@ -50,8 +50,8 @@ RECALL = Verb(
     "recall",
     """Answer a question from memory, and from what other tools' files say about it.
 
-    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
-    memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
+    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what the auto memory
+    of agents, the sessions of this project, skills, instruction files and rules say. --memories-only leaves these out, and so do filters,
     --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
     the recent sessions of this project, the summaries of the newest sessions, and the memories from that time. None of these files is ever written.
 
@@ -77,7 +77,7 @@ RECALL = Verb(
             "sources",
             FLAG,
             False,
-            tool=Property("Search CLAUDE.md, rules, skills and past sessions, too."),
+            tool=Property("Search instruction files, rules, skills and past sessions, too."),
             in_library=False,
         ),
         *MEMORY_FILTERS,
@@ -185,7 +185,7 @@ PREPARE = Verb(
     """Print a briefing before a task: what memories and the files of other tools say about it.
 
     Use it once before larger work; `inject` prints memories only. Splits the task into two or three questions, phrased as tasks,
-    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
+    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, instruction files and rules; none of them is ever written.
     """,
     (
         TASK,
@@ -200,7 +200,7 @@ PREPARE = Verb(
     tool=Tool(
         "prepare",
         "Prepare for a task",
-        "Call before larger work and when the task changes: returns what memories, CLAUDE.md, rules, skills and past sessions say about it.",
+        "Call before larger work and when the task changes: returns what memories, instruction files, rules, skills and past sessions say about it.",
         effect=READS,
     ),
 )

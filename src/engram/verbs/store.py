@@ -114,7 +114,7 @@ INDEX = Verb(
 
 GEN_CONTEXT = Verb(
     "gen-context",
-    """Keep a block of memories up to date in AGENTS.md or CLAUDE.md.
+    """Keep a block of memories up to date in AGENTS.md or another instruction file.
 
     The block lies between <!-- engram:begin --> and <!-- engram:end -->; nothing else in the file changes. It quotes confirmed and
     fresh memories visible from the file's folder, without sensitive ones and personal plans unless --tier includes them.
@@ -122,7 +122,7 @@ GEN_CONTEXT = Verb(
     (
         Argument("path", InPython(), None, is_positional=True),
         positional("files", File(is_many=True), "[FILE…]",
-            "The files; created where they do not exist. Default: AGENTS.md or CLAUDE.md, here or at the root.", default=None),
+            "The files; created where they do not exist. Default: the AGENTS.md or other instruction file here or at the root.", default=None),
         Argument("limit", Whole(), 30, command=Option("--limit", "-n", metavar="N",
             help="At most this many memories.")),
         Argument("tier", Whole(), 1, command=Option("--tier", metavar="1|2|3",

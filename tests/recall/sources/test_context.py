@@ -67,7 +67,7 @@ def test_recalled_memories_are_reinforced_as_by_recall(user: SourceHome, mem: En
     known = mem.add("Deploys to production need two approvals")
     with mem.session("x") as session:
         mem.recall_context("do deploys need approvals?")
-        assert [use.kind for use in mem.store.uses_of([known.id])] == ["recalled"]
+        assert [use.kind for use in mem.store.uses([known.id])] == ["recalled"]
         assert session.id
 
 

@@ -210,7 +210,11 @@ class Recorder:
     ) -> Checkpoint:
         task, title, facts = reading.task, reading.title, settled.facts
         known = next(
-            (c for c in self.store.checkpoints(task.id) if c.kind == "manifest" and c.data.get("source") == source.id),
+            (
+                c
+                for c in self.store.list_records(Checkpoint, of=task.id)
+                if c.kind == "manifest" and c.data.get("source") == source.id
+            ),
             None,
         )
         if known is not None:

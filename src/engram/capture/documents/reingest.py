@@ -197,6 +197,10 @@ class Reingest:
         now, superseded = self.clock(), list[str]()
 
         def change(memory: Memory) -> Memory:
+            # Its owner may have pinned, confirmed or changed it since it was read.
+            if self._is_owners(memory, self._quote(memory)):
+                self.result.stayed.append(memory.id)
+                return memory
             others = tuple(e for e in memory.evidence if e.event not in self.earlier_chunks)
             if others:
                 return memory.but(evidence=others, updated=now)

@@ -85,14 +85,16 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
     from engram.client import Engram
     from engram.recall.outdated import may_answer
     from engram.store.records import image
+    from engram.store.scopes import scope_links
+    from engram.store.states import is_paused
 
     try:
         with Engram.open(create=False, directory=cwd, embedder="none") as mem:
-            if mem.store.paused:
+            if is_paused(mem.store):
                 return _answer(prompt, [], PAUSED)
             if not prompt.strip() or limit < 1:
                 return _answer(prompt, [])
-            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), mem.store.scope_links())
+            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), scope_links(mem.store))
             found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes, kinds=("memory",))
             now = mem.upkeep.clock()
     except (EngramError, OSError) as error:

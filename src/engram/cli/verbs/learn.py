@@ -163,7 +163,9 @@ def _replaced(added: Memory) -> str:
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
     """A pause applies to programs; a person at the terminal may still add."""
-    if mem.store.paused and not surface.person:
+    from engram.store.states import is_paused
+
+    if is_paused(mem.store) and not surface.person:
         raise Refused(
             "Engram is paused; `engram resume` resumes it. Until then only a person at a terminal can add to it"
         )

@@ -40,12 +40,18 @@ def _state(redacted: int) -> str:
 
 def show(surface: Surface, name: str, last: int | None = None, after: int = 0, scope: list[str] | None = None) -> None:
     """Carry out `engram ledger show`."""
+    from engram.model.event import Session
+    from engram.model.task import TaskRun
     from engram.store.ledger import sees_ledger
 
     check_least("--last", last, 1)
     with surface.memory() as mem:
         events = mem.store.events(name, last=last, after=after)
-        known = events or mem.store.session(name) is not None or mem.store.task(name) is not None
+        known = (
+            events
+            or mem.store.load_record(Session, name) is not None
+            or mem.store.load_record(TaskRun, name) is not None
+        )
         if not known or not sees_ledger(mem.store, name, mem.scopes_for(scope=scope or None)):
             raise NotFound(f"No ledger {name!r}; `engram session list` and `engram task list` show the existing ones")
         surface.answer([{**plain(event), "redacted": is_redacted(event)} for event in events], lambda: _draw(events))

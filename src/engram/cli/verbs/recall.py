@@ -279,5 +279,9 @@ def prepare(surface: Surface, task: str, **asked: Any) -> None:
 
 def _summarised(mem: "Engram", session: str) -> str:
     """The session whose summary to use: one that is only a ledger so far has none."""
-    begun_by_observing = session and mem.store.session(session) is None and mem.store.events(session, last=1)
+    from engram.model.event import Session as SessionRecord
+
+    begun_by_observing = (
+        session and mem.store.load_record(SessionRecord, session) is None and mem.store.events(session, last=1)
+    )
     return "" if begun_by_observing else session

@@ -97,13 +97,14 @@ def _held_back(mem: "Engram", session: Session) -> str:
 
 def _begun_by_observing(mem: "Engram", session_id: str, scopes: "OwnerScopes | None") -> None:
     """Create the record of a session that only has a ledger; it started with its first event."""
+    from engram.store.ledger import ledger_scope
     from engram.store.references import check_ledger
 
-    events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
+    events = mem.store.events(session_id) if mem.store.load_record(Session, session_id) is None else []
     if events:
         check_ledger(mem.store, session_id, scopes, to_change=True)
-        owner = mem.store.ledger_scope(session_id)
-        mem.store.save_session(Session(session_id, "", (owner,) if owner else (), min(event.at for event in events)))
+        owner = ledger_scope(mem.store, session_id)
+        mem.store.save_record(Session(session_id, "", (owner,) if owner else (), min(event.at for event in events)))
 
 
 def summarise(
@@ -123,7 +124,10 @@ def list_(surface: Surface, limit: int = 20, scope: list[str] | None = None) -> 
     """Carry out `engram session list`."""
     check_least("--limit", limit, 0)
     with surface.memory() as mem:
-        found, now = mem.store.sessions(limit, mem.scopes_for(scope=scope or None)), surface.now
+        found, now = (
+            mem.store.list_records(Session, limit=limit, scopes=mem.scopes_for(scope=scope or None)),
+            surface.now,
+        )
         rows: list[list[display.Cell]] = [
             [
                 (one.id, "cyan"),
@@ -143,9 +147,9 @@ def list_(surface: Surface, limit: int = 20, scope: list[str] | None = None) -> 
 def show(surface: Surface, session_id: str, scope: list[str] | None = None) -> None:
     """Carry out `engram session show`."""
     with surface.memory() as mem:
-        found = mem.store.session(session_id)
+        found = mem.store.load_record(Session, session_id)
         events = mem.sessions.events(session_id, scopes=mem.scopes_for(scope=scope or None))
-        used = list(dict.fromkeys(i for use in mem.store.uses_in(session_id) for i in use.ids))
+        used = list(dict.fromkeys(i for use in mem.store.uses(session=session_id) for i in use.ids))
         data = {"session": found, "used": used, "events": events}
 
         def draw() -> None:

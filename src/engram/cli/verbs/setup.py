@@ -20,7 +20,7 @@ def init(surface: Surface, harness: str = "", project: bool = False, undo: bool 
         _wire(surface, harness, project, undo, dry_run)
         return
     if project or undo or dry_run:
-        raise InvalidInput("--project, --undo and --dry-run need a harness, such as `engram init codex`")
+        raise InvalidInput(f"--project, --undo and --dry-run need a harness: one of {', '.join(agent_names())}")
     from engram.store.location import requested_server
     from engram.store.postgres.setup import prepare_server
 

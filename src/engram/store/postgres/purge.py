@@ -18,7 +18,8 @@ from engram.store.documents import event_document
 from engram.store.history import OUT, kept_from
 from engram.store.ledger import PRUNED, Head, blanked, decode_event, to_fields
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_of, session_scope
+from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_scope
+from engram.store.postgres.task_store import session_of
 from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
 from engram.store.protocol import Image
 from engram.store.purge import (

@@ -10,7 +10,8 @@ from engram.agents.transcripts.session import Problems, StoredSession
 from engram.agents.transcripts.stores import reader_of
 from engram.agents.transcripts.transcript import TranscriptTurn
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "known"
+"""A folder per agent, with a session that the program itself wrote."""
 SESSION = "6893559a-631c-436a-8536-fe37a2676ea2"
 FOLDER = "-home-dev-acme-api"
 DIRECTORY = "/home/dev/acme-api"
@@ -52,7 +53,7 @@ def opencode_database(folder: Path, script: str = "") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "opencode.db"
     with sqlite3.connect(path) as database:
-        database.executescript((SAMPLES / "opencode.sql").read_text("utf-8") + script)
+        database.executescript((SAMPLES / "opencode" / "session.sql").read_text("utf-8") + script)
     database.close()
     return path
 

@@ -18,8 +18,7 @@ from engram.agents.transcripts.stores import detect_agents, reader_of
 from engram.agents.transcripts.transcript import Transcript
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
 from engram.capture.transcripts.windows import windows
-from tests.capture.test_chat_exports import chatgpt, claude, node
-from tests.capture.transcripts.written import (
+from tests.agents.transcripts.written import (
     FOLDER,
     SAMPLES,
     SESSION,
@@ -29,8 +28,9 @@ from tests.capture.transcripts.written import (
     said,
     spoken,
 )
-from tests.capture.transcripts.written import stored as sessions_below
-from tests.capture.transcripts.written import turns as turns_below
+from tests.agents.transcripts.written import stored as sessions_below
+from tests.agents.transcripts.written import turns as turns_below
+from tests.capture.test_chat_exports import chatgpt, claude, node
 
 RULE = "We never squash merge in this repo."
 TIMES = ("0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00", "2026-13-99", "")
@@ -67,7 +67,7 @@ def _with(record: Any, place: Place, value: Any) -> Any:
 
 
 def sample(name: str) -> list[Any]:
-    return [json.loads(text) for text in (SAMPLES / name).read_text("utf-8").splitlines()]
+    return [json.loads(text) for text in (SAMPLES / name / "session.jsonl").read_text("utf-8").splitlines()]
 
 
 def day_of(turn: Any) -> Any:
@@ -92,14 +92,14 @@ def test_no_record_of_claude_code_stops_the_reading(value: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / FOLDER / f"{SESSION}.jsonl"
         path.parent.mkdir()
-        path.write_text("\n".join(map(json.dumps, changed(sample("claude-code.jsonl"), value))), "utf-8")
+        path.write_text("\n".join(map(json.dumps, changed(sample("claude-code"), value))), "utf-8")
         read_all("claude-code", Path(folder))
 
 
 @given(VALUES)
 def test_no_record_of_codex_stops_the_reading(value: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        lines = map(json.dumps, changed(sample("codex.jsonl"), value))
+        lines = map(json.dumps, changed(sample("codex"), value))
         (Path(folder) / "rollout.jsonl").write_text("\n".join(lines), "utf-8")
         read_all("codex", Path(folder))
 

@@ -9,13 +9,13 @@ import pytest
 from engram.agents.transcripts import lines
 from engram.agents.transcripts.boilerplate import typed_text
 from engram.agents.transcripts.stores import default_root, reader_of
-from tests.capture.transcripts.written import FOLDER, SAMPLES, claude_file, line, said, spoken, stored, turns
+from tests.agents.transcripts.written import FOLDER, SAMPLES, claude_file, line, said, spoken, stored, turns
 
 
 def test_a_session_that_claude_code_wrote_is_read(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "e7a43a5f-255c-4e79-a43a-887abf77de69.jsonl").write_bytes(
-        (SAMPLES / "claude-code.jsonl").read_bytes()
+        (SAMPLES / "claude-code" / "session.jsonl").read_bytes()
     )
     (session,) = stored("claude-code", tmp_path)[0]
     transcript = reader_of("claude-code").read(session, 0).transcript

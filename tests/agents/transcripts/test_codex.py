@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.agents.transcripts.stores import reader_of
-from tests.capture.transcripts.written import SAMPLES, spoken, stored
+from tests.agents.transcripts.written import SAMPLES, spoken, stored
 
 NAME = "rollout-2026-11-17T18-11-05-01a1eab4-958f-7570-890c-366e4510e5eb.jsonl"
 
@@ -23,7 +23,7 @@ def message(role: str, *texts: str) -> dict[str, Any]:
 
 
 def test_a_session_that_codex_wrote_is_read(tmp_path: Path) -> None:
-    rollout(tmp_path).write_bytes((SAMPLES / "codex.jsonl").read_bytes())
+    rollout(tmp_path).write_bytes((SAMPLES / "codex" / "session.jsonl").read_bytes())
     (session,) = stored("codex", tmp_path)[0]
     transcript = reader_of("codex").read(session, 0).transcript
     assert (transcript.source, transcript.directory) == ("harness:codex:acme-api", "/home/dev/acme-api")
