@@ -20,8 +20,7 @@ from engram.mcp.resources import ResourceReader
 from engram.mcp.results import ToolResult
 from engram.mcp.tools import Given, Tool
 from engram.model.errors import Refused
-from engram.verbs.declaration import Argument, NotOffered, Property, Verb
-from engram.verbs.declaration import Tool as Offer
+from engram.verbs.declaration import Argument, NotOffered, Property, ToolOffer, Verb
 from engram.verbs.kinds import Text
 
 TOKEN = b"only-between-the-tests-and-this-process"
@@ -81,7 +80,7 @@ def _elicitation(call: Call, given: Given) -> Words:
 def declare(name: str, *arguments: Argument) -> Verb:
     """A tool that the suite names."""
     nowhere = NotOffered("a tool of the conformance suite")
-    tool = Offer(name, name, "A tool of the conformance suite.")
+    tool = ToolOffer(name, name, "A tool of the conformance suite.")
     return Verb(name, "", arguments, library=nowhere, command=nowhere, tool=tool)
 
 

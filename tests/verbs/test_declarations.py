@@ -8,7 +8,17 @@ from engram import Engram
 from engram.cli.main import PROGRAM, find_handler
 from engram.mcp.tools import TOOLS
 from engram.verbs import FAMILIES
-from engram.verbs.declaration import REQUIRED, SAME, Command, Group, Method, NotOffered, Tool, Verb, command_default
+from engram.verbs.declaration import (
+    REQUIRED,
+    SAME,
+    Command,
+    Group,
+    Method,
+    NotOffered,
+    ToolOffer,
+    Verb,
+    command_default,
+)
 
 
 def declarations() -> list[Verb]:
@@ -78,7 +88,7 @@ def test_a_verb_is_offered_everywhere_or_says_why_not() -> None:
 
 
 def test_every_declared_tool_is_listed() -> None:
-    named = {verb.tool.name for verb in declarations() if isinstance(verb.tool, Tool)}
+    named = {verb.tool.name for verb in declarations() if isinstance(verb.tool, ToolOffer)}
     assert named <= set(TOOLS)
 
 

@@ -25,7 +25,7 @@ from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
-from engram.verbs import reading
+from engram.verbs import retrieval
 from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ class Facets:
         seen = self._seen(scope, {}).scopes
         return EVERYWHERE if seen is None else seen
 
-    @declared(reading.SCOPES_FOR)
+    @declared(retrieval.SCOPES_FOR)
     def scopes_for(self, **owner: Unpack[Owner]) -> OwnerScopes | None:
         """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
 
@@ -433,7 +433,7 @@ class Facets:
 
         return Upkeep(self.store, self._clock, self.settings)
 
-    @declared(reading.GET)
+    @declared(retrieval.GET)
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner.
 

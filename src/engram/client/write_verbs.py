@@ -21,7 +21,7 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
 from engram.store.references import Scopes, find_memory
 from engram.store.states import is_paused
-from engram.verbs import graph, store, writing
+from engram.verbs import graph, memories, store
 from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _includes(stored: Any, given: Any) -> bool:
 class WriteVerbs(Facets):
     """The verbs that change memories."""
 
-    @declared(writing.LEARN)
+    @declared(memories.LEARN)
     def learn(
         self,
         statement: str = "",
@@ -143,7 +143,7 @@ class WriteVerbs(Facets):
         decision = settled(found, choice, given, learn, update) if choice else found
         return replace(decision, warnings=(*warnings, *decision.warnings)) if warnings else decision
 
-    @declared(writing.REMEMBER)
+    @declared(memories.REMEMBER)
     def remember(
         self,
         statement: str = "",
@@ -162,7 +162,7 @@ class WriteVerbs(Facets):
         )
         return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
-    @declared(writing.ADD)
+    @declared(memories.ADD)
     def add(
         self,
         statement: str = "",
@@ -195,7 +195,7 @@ class WriteVerbs(Facets):
         folder = begin_team(self.store, self.directory)
         return str(folder), self.scope_here()
 
-    @declared(writing.ADD_BATCH)
+    @declared(memories.ADD_BATCH)
     def add_batch(
         self,
         items: Sequence[Mapping[str, Any]],
@@ -218,7 +218,7 @@ class WriteVerbs(Facets):
 
         return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepared, progress=progress)
 
-    @declared(writing.REVISE)
+    @declared(memories.REVISE)
     def revise(
         self,
         ref: str,
@@ -242,7 +242,7 @@ class WriteVerbs(Facets):
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, scopes=scopes, **given)
 
-    @declared(writing.UPDATE)
+    @declared(memories.UPDATE)
     def update(
         self,
         ref: str,
@@ -347,7 +347,7 @@ class WriteVerbs(Facets):
             if taken and taken != memory.id:
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
-    @declared(writing.PIN)
+    @declared(memories.PIN)
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
         from engram.decisions.authority import refuse_marks
@@ -359,7 +359,7 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "pin" if pinned else "unpin", actor, "", changed, self.scopes_for(**owner))
 
-    @declared(writing.VERIFY)
+    @declared(memories.VERIFY)
     def verify(
         self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), **owner: Unpack[Owner]
     ) -> Memory:
@@ -375,14 +375,14 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "verify", actor, "", verified, self.scopes_for(**owner), shown=shown)
 
-    @declared(writing.REINFORCE)
+    @declared(memories.REINFORCE)
     def reinforce(
         self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to its retrieval strength."""
         return self.review.reinforce(ref, boost=boost, actor=actor, scopes=self.scopes_for(**owner))
 
-    @declared(writing.FORGET)
+    @declared(memories.FORGET)
     def forget(
         self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "", **owner: Unpack[Owner]
     ) -> "Memory | Purged":
@@ -406,7 +406,7 @@ class WriteVerbs(Facets):
             return memory
         return self.lineages.forget(memory.id, actor=actor, reason=reason, scopes=scopes)
 
-    @declared(writing.PURGE)
+    @declared(memories.PURGE)
     def purge(
         self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
     ) -> "Purged":
@@ -423,7 +423,7 @@ class WriteVerbs(Facets):
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
         return purge_scope(self.store, self._clock, self._scopes.scope_named(named), actor=actor)
 
-    @declared(writing.UNDO)
+    @declared(memories.UNDO)
     def undo(self, ref: str, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Undo the last decision about a memory."""
         from engram.review.undo import undo
@@ -431,7 +431,7 @@ class WriteVerbs(Facets):
         memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
         return undo(self.store, memory.id, self._clock(), actor=actor, scopes=scopes)
 
-    @declared(writing.FEEDBACK)
+    @declared(memories.FEEDBACK)
     def feedback(
         self, ref: str, signal: str, *, session: str = "", actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
@@ -502,7 +502,7 @@ class WriteVerbs(Facets):
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
-    @declared(writing.INFER_SCOPE)
+    @declared(memories.INFER_SCOPE)
     def infer_scope(
         self,
         statement: str = "",

@@ -32,9 +32,8 @@ from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
 from engram.store.states import is_paused
-from engram.verbs import reading, sessions, writing
-from engram.verbs.declaration import Tool as Offer
-from engram.verbs.declaration import Verb
+from engram.verbs import memories, retrieval, sessions
+from engram.verbs.declaration import ToolOffer, Verb
 from engram.verbs.tool_input import decode_arguments, tool_arguments
 
 if TYPE_CHECKING:
@@ -65,9 +64,9 @@ class Tool:
     """The fields that a call changes, for what is carried out once a person agreed."""
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> ToolOffer:
         """How the verb is offered as a tool."""
-        assert isinstance(self.verb.tool, Offer)
+        assert isinstance(self.verb.tool, ToolOffer)
         return self.verb.tool
 
     @property
@@ -287,17 +286,17 @@ def _enrich(call: "Call", given: Given) -> EnrichedBatch:
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool(reading.RECALL, Recalled, _recall),
-        Tool(reading.PREPARE, Briefed, _prepare),
-        Tool(writing.LEARN, Learned, _learn),
-        Tool(writing.REMEMBER, Learned, _remember),
-        Tool(writing.UPDATE, Changed, _update, changes=_changes),
-        Tool(writing.FEEDBACK, Rated, _feedback),
-        Tool(writing.FORGET, Forgotten, _forget, changes=lambda given: {"reason": given.get("reason", "")}),
-        Tool(reading.SHOW, Shown, _show),
-        Tool(reading.LIST, MemoryList, _list),
-        Tool(reading.TIMELINE, Timeline, _timeline),
-        Tool(writing.ENRICH, EnrichedBatch, _enrich),
+        Tool(retrieval.RECALL, Recalled, _recall),
+        Tool(retrieval.PREPARE, Briefed, _prepare),
+        Tool(memories.LEARN, Learned, _learn),
+        Tool(memories.REMEMBER, Learned, _remember),
+        Tool(memories.UPDATE, Changed, _update, changes=_changes),
+        Tool(memories.FEEDBACK, Rated, _feedback),
+        Tool(memories.FORGET, Forgotten, _forget, changes=lambda given: {"reason": given.get("reason", "")}),
+        Tool(retrieval.SHOW, Shown, _show),
+        Tool(retrieval.LIST, MemoryList, _list),
+        Tool(retrieval.TIMELINE, Timeline, _timeline),
+        Tool(memories.ENRICH, EnrichedBatch, _enrich),
         Tool(sessions.START, Started, _session_start),
         Tool(sessions.END, Ended, _session_end, is_quiet_moment=True),
     )

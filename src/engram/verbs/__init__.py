@@ -11,28 +11,28 @@ if TYPE_CHECKING:
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Everyday": {
-        "learn": "writing", "remember": "writing", "add": "writing", "recall": "reading", "search": "reading",
-        "inject": "reading", "prepare": "reading", "timeline": "reading", "show": "reading", "list": "reading",
-        "update": "writing", "revise": "writing", "pin": "writing", "feedback": "writing", "reinforce": "writing",
-        "forget": "writing",
+        "learn": "memories", "remember": "memories", "add": "memories", "recall": "retrieval", "search": "retrieval",
+        "inject": "retrieval", "prepare": "retrieval", "timeline": "retrieval", "show": "retrieval", "list": "retrieval",
+        "update": "memories", "revise": "memories", "pin": "memories", "feedback": "memories", "reinforce": "memories",
+        "forget": "memories",
     },
     "Review": {
-        "queue": "reviewing", "review": "reviewing", "promote": "reviewing", "reject": "reviewing", "edit": "reviewing",
-        "merge": "reviewing", "separate": "reviewing", "verify": "writing", "undo": "writing", "history": "reading",
-        "lineage": "reading", "relate": "graph", "traverse": "graph", "trust": "reviewing", "scope": "reviewing",
-        "distrust": "reviewing",
+        "queue": "review", "review": "review", "promote": "review", "reject": "review", "edit": "review",
+        "merge": "review", "separate": "review", "verify": "memories", "undo": "memories", "history": "retrieval",
+        "lineage": "retrieval", "relate": "graph", "traverse": "graph", "trust": "review", "scope": "review",
+        "distrust": "review",
     },
     "Tasks and documents": {
         "session": "sessions", "task": "work", "capture": "work", "harvest": "work", "ingest": "work", "cite": "work",
-        "enrich": "writing", "ledger": "work",
+        "enrich": "memories", "ledger": "work",
     },
     "Store": {
         "init": "store", "status": "store", "doctor": "store", "config": "store", "index": "store", "gen-context": "store",
         "sync": "store", "prune": "store", "pause": "store", "resume": "store", "backup": "store", "restore": "store",
-        "import": "store", "export": "store", "migrate": "store", "bench": "running", "demo": "running",
-        "version": "running",
+        "import": "store", "export": "store", "migrate": "store", "bench": "program", "demo": "program",
+        "version": "program",
     },
-    "Server": {"mcp": "running", "worker": "running", "hook": "running"},
+    "Server": {"mcp": "program", "worker": "program", "hook": "program"},
 }  # fmt: skip
 """Every verb of the command line and the module of this package that declares it, in the order of the help."""
 FAMILIES = {verb: family for verbs in SECTIONS.values() for verb, family in verbs.items()}

@@ -164,7 +164,7 @@ READS = Effect(is_read_only=True, is_idempotent=True)
 ADDS = Effect()
 
 
-class Tool:
+class ToolOffer:
     """A tool of the MCP server."""
 
     def __init__(self, name: str, title: str, description: str, *, effect: Effect = ADDS, not_found: str = "") -> None:
@@ -188,7 +188,7 @@ class Verb:
         *,
         library: Method | Facet | NotOffered,
         command: Command | NotOffered,
-        tool: Tool | NotOffered,
+        tool: ToolOffer | NotOffered,
     ) -> None:
         self.name, self.help, self.arguments = name, help, tuple(arguments)
         self.library, self.command, self.tool = library, command, tool

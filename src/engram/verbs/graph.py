@@ -13,7 +13,7 @@ from engram.verbs.declaration import (
     option,
     positional,
 )
-from engram.verbs.kinds import InPython, Number, Whole
+from engram.verbs.kinds import InPython, Real, Whole
 from engram.verbs.shared import REASON, SCOPES, TEXT, TEXTS
 
 _NO_TOOL = NotOffered("relations are for a person or a program; `show` names them")
@@ -29,7 +29,7 @@ RELATE = Verb(
             "Id, name or alias of the memory it leads to.")),
         Argument("relation_type", TEXT, "related_to", is_positional=True),
         option("type_", TEXT, None, "--type -t", "RELATION", "supports, depends_on, part_of, …"),
-        Argument("weight", Number(), 1.0, is_positional=True, command=Option("--weight", metavar="NUMBER",
+        Argument("weight", Real(), 1.0, is_positional=True, command=Option("--weight", metavar="NUMBER",
             help="Its weight, above 0. Default: 1.", default=None)),
         Argument("metadata", InPython(), None, is_positional=True),
         option("meta", TEXTS, None, "--meta", "KEY=VALUE", "Your own metadata (repeatable)."),
@@ -52,7 +52,7 @@ TRAVERSE = Verb(
         Argument("direction", TEXT, "outbound", command=Option("--direction", metavar="WAY",
             help="outbound, inbound or any.")),
         option("type_", TEXTS, None, "--type -t", "RELATION", "Only over this relation (repeatable)."),
-        Argument("min_weight", Number(), 0.0, command=Option("--min-weight", metavar="NUMBER",
+        Argument("min_weight", Real(), 0.0, command=Option("--min-weight", metavar="NUMBER",
             help="Only over relations of this weight.")),
         SCOPES,
         Argument("status", TEXTS, None, command=Option("--status", metavar="STATUS",
@@ -80,7 +80,7 @@ TRAVERSE_ONE = Verb(
         Argument("direction", TEXT, "outbound"),
         Argument("relation_types", TEXTS, None),
         Argument("types", TEXTS, None),
-        Argument("min_weight", Number(), 0.0),
+        Argument("min_weight", Real(), 0.0),
         Argument("limit", Whole(), 50),
         Argument("status", TEXTS, None),
     ),

@@ -118,7 +118,7 @@ class Whole(Kind):
         return value
 
 
-class Number(Kind):
+class Real(Kind):
     """A number."""
 
     def __init__(self, least: float | None = None, most: float | None = None) -> None:
@@ -162,7 +162,7 @@ class Flag(Kind):
         return value
 
 
-class Texts(Kind):
+class TextList(Kind):
     """A list of texts. Some clients send it as JSON text, or as words with commas."""
 
     is_many = True
@@ -222,12 +222,12 @@ class ListsById(Kind):
         return "a list of texts for each id"
 
     def schema(self) -> dict[str, Any]:
-        return {"additionalProperties": Texts().schema(), "type": "object"}
+        return {"additionalProperties": TextList().schema(), "type": "object"}
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, Mapping) or not all(isinstance(one, list) for one in value.values()):
             raise WrongValue(self.expected)
-        return {Text().decode(key): Texts().decode(one) for key, one in value.items()}
+        return {Text().decode(key): TextList().decode(one) for key, one in value.items()}
 
 
 class InPython(Kind):

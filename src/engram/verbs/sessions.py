@@ -13,7 +13,7 @@ from engram.verbs.declaration import (
     Option,
     Positional,
     Property,
-    Tool,
+    ToolOffer,
     Verb,
     flag,
     option,
@@ -45,7 +45,7 @@ START = Verb(
     ),
     library=Method("session", rest=Owner),
     command=Command("session:start"),
-    tool=Tool(
+    tool=ToolOffer(
         "session_start",
         "Start a session",
         "Call first, once per conversation: returns a session_id, the memories that concern the task, and how earlier sessions ended.",
@@ -73,7 +73,7 @@ END = Verb(
     ),
     library=Facet("sessions.end"),
     command=Command("session:end"),
-    tool=Tool(
+    tool=ToolOffer(
         "session_end",
         "End a session",
         "End a session: its summary is found later, and what it used is reinforced.",

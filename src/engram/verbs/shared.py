@@ -3,9 +3,9 @@
 from engram.model.arguments import MAX_WORDINGS
 from engram.rules.scopes import EVERYWHERE
 from engram.verbs.declaration import REQUIRED, Argument, Option, Positional, Property, flag
-from engram.verbs.kinds import Flag, Number, Pairs, Text, Texts, Whole, WrongValue
+from engram.verbs.kinds import Flag, Pairs, Real, Text, TextList, Whole, WrongValue
 
-TEXT, TEXTS, FLAG, FRACTION = Text(), Texts(), Flag(), Number(0, 1)
+TEXT, TEXTS, FLAG, FRACTION = Text(), TextList(), Flag(), Real(0, 1)
 MODES = ("hybrid", "semantic", "keyword")
 RELATIONS = ("update", "contradiction", "refinement", "same", "different")
 
@@ -34,7 +34,7 @@ QUERY = Argument(
 )
 WORDINGS = Argument(
     "wordings",
-    Texts(MAX_WORDINGS),
+    TextList(MAX_WORDINGS),
     (),
     command=Option(
         "--also", metavar="TEXT", help="The question in other words, searched together with it (repeatable, at most 8)."

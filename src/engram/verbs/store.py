@@ -15,7 +15,7 @@ from engram.verbs.declaration import (
     option,
     positional,
 )
-from engram.verbs.kinds import File, InPython, Number, Whole
+from engram.verbs.kinds import File, InPython, Real, Whole
 from engram.verbs.shared import FLAG, SCOPES, TEXT, TEXTS, YES
 
 _NO_TOOL = NotOffered("the store is looked after by its owner")
@@ -68,7 +68,7 @@ DOCTOR = Verb(
     (
         flag("repair", "--repair",
             "Move unreadable journal lines to quarantine, rebuild the index, and finish an interrupted purge."),
-        Argument("seconds", Number(), 10, command=Option("--seconds", metavar="N",
+        Argument("seconds", Real(), 10, command=Option("--seconds", metavar="N",
             help="How long to look at the memories; the default is enough for most stores.")),
     ),
     library=Method("doctor"),

@@ -15,7 +15,7 @@ from engram.verbs.declaration import (
     option,
     positional,
 )
-from engram.verbs.kinds import File, InPython, Number, Whole
+from engram.verbs.kinds import File, InPython, Real, Whole
 from engram.verbs.shared import (
     FLAG,
     LIMIT,
@@ -184,7 +184,7 @@ CONTEXT_TASK = Verb(
         flag("no_graph", "--no-graph", "Leave out what is linked to the facts."),
         flag("sources", "--sources", "The parts of the task's documents that answer, each with its place."),
         SCOPE_OF_READER,
-        Argument("min_relevance", Number(), HELPFUL, command=Option("--min-relevance", metavar="0–1",
+        Argument("min_relevance", Real(), HELPFUL, command=Option("--min-relevance", metavar="0–1",
             help="Leave out hits that are less likely to be about the question.")),
         Argument("wordings", TEXTS, ()),
         Argument("max_tokens", Whole(), 4000),
@@ -569,7 +569,7 @@ HARVEST_SPOOLED = Verb(
     "harvest_spooled",
     "",
     (
-        Argument("seconds", Number(), None),
+        Argument("seconds", Real(), None),
         Argument("progress", InPython(), None),
     ),
     library=Method("harvest_spooled"),

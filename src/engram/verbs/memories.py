@@ -14,7 +14,7 @@ from engram.verbs.declaration import (
     Option,
     Positional,
     Property,
-    Tool,
+    ToolOffer,
     Verb,
     flag,
     positional,
@@ -149,7 +149,7 @@ LEARN = Verb(
     ),
     library=Method("learn", rest=MemoryFields),
     command=Command("learn:learn", exits=REJECTED),
-    tool=Tool(
+    tool=ToolOffer(
         "learn",
         "Learn a fact",
         "Propose a memory: a correction, convention, decision, lesson or fact that will matter again. Gates check it; the answer "
@@ -176,7 +176,7 @@ REMEMBER = Verb(
     ),
     library=Method("remember", rest=MemoryFields),
     command=Command("learn:remember", exits=REJECTED),
-    tool=Tool(
+    tool=ToolOffer(
         "remember",
         "Remember",
         "Store what the user asked you to remember, in their words; with supersedes if it replaces something.",
@@ -240,7 +240,7 @@ UPDATE = Verb(
     ),
     library=Method("update", rest=ChangedFields),
     command=Command("change:update"),
-    tool=Tool(
+    tool=ToolOffer(
         "update",
         "Change a memory",
         "Correct a memory in place: only the fields given change. For a fact that changed in the world, learn with supersedes.",
@@ -304,7 +304,7 @@ FEEDBACK = Verb(
     ),
     library=Method("feedback", rest=Owner),
     command=Command("change:feedback"),
-    tool=Tool(
+    tool=ToolOffer(
         "feedback",
         "Rate a memory",
         "Rate whether a memory helped; it changes how readily it is offered again.",
@@ -372,7 +372,7 @@ FORGET = Verb(
     ),
     library=Method("forget", rest=Owner),
     command=Command("change:forget", exits={1: "something of a purged memory is left, or nobody confirmed the purge"}),
-    tool=Tool(
+    tool=ToolOffer(
         "forget",
         "Forget a memory",
         "Retire a memory that is wrong or unwanted. It stays readable, and its owner can undo this.",
@@ -409,7 +409,7 @@ ENRICH = Verb(
     ),
     library=Facet("enrichment"),
     command=Command("enrich:enrich", exits={1: "some cues were refused"}),
-    tool=Tool(
+    tool=ToolOffer(
         "enrich",
         "Add cues to memories",
         "Call at a quiet moment: returns memories that lack cues; the next call stores their cues and returns more.",

@@ -11,12 +11,12 @@ from engram.verbs.declaration import (
     Option,
     Positional,
     Property,
-    Tool,
+    ToolOffer,
     Verb,
     flag,
     option,
 )
-from engram.verbs.kinds import InPython, Number, Text, Whole
+from engram.verbs.kinds import InPython, Real, Text, Whole
 from engram.verbs.shared import (
     ANY_VERSION,
     BYTES,
@@ -114,7 +114,7 @@ RECALL = Verb(
     ),
     library=Method("recall", rest=AskerFilters),
     command=Command("recall:recall", exits={1: "the text lacks a word of --expect"}),
-    tool=Tool(
+    tool=ToolOffer(
         "recall",
         "Recall",
         "Find memories that answer a question. Give two to four wordings with other words under which the answer may be stored, "
@@ -143,7 +143,7 @@ SEARCH = Verb(
         flag("deep", "--deep", "Search several wordings of a broad question at once."),
         option("n_queries", Whole(), None, "--queries", "N", "With --deep: how many wordings. Default: 4."),
         MIN_RELEVANCE,
-        Argument("min_score", Number(0), 0.0),
+        Argument("min_score", Real(0), 0.0),
         Argument("include_superseded", FLAG, False),
     ),
     library=Method("search", rest=SearchFilters),
@@ -197,7 +197,7 @@ PREPARE = Verb(
     ),
     library=Method("prepare"),
     command=Command("recall:prepare"),
-    tool=Tool(
+    tool=ToolOffer(
         "prepare",
         "Prepare for a task",
         "Call before larger work and when the task changes: returns what memories, instruction files, rules, skills and past sessions say about it.",
@@ -231,7 +231,7 @@ TIMELINE = Verb(
     ),
     library=Method("timeline", rest=Owner),
     command=Command("recall:timeline"),
-    tool=Tool(
+    tool=ToolOffer(
         "timeline",
         "Timeline",
         "What was known and what happened over time, oldest first: facts with what replaced them, sessions, events.",
@@ -250,7 +250,7 @@ SHOW = Verb(
     (NAMED, option("name", TEXT, "", "--name", "NAME", "The memory with this name."), SCOPE_OF_READER),
     library=Method("explain_memory", rest=Owner),
     command=Command("memories:show"),
-    tool=Tool(
+    tool=ToolOffer(
         "show",
         "Show a memory",
         "Everything about one memory: its state, origin, versions and the decisions about it.",
@@ -290,7 +290,7 @@ LIST = Verb(
     ),
     library=Method("list", rest=SearchFilters),
     command=Command("memories:list_"),
-    tool=Tool("list", "List memories", "List memories by filter, newest first.", effect=READS),
+    tool=ToolOffer("list", "List memories", "List memories by filter, newest first.", effect=READS),
 )
 
 HISTORY = Verb(
@@ -323,8 +323,8 @@ DEEP_SEARCH = Verb(
         Argument("mode", TEXT, "hybrid"),
         Argument("fusion", TEXT, None),
         Argument("explain", FLAG, False),
-        Argument("min_relevance", Number(), 0.0),
-        Argument("min_score", Number(), 0.0),
+        Argument("min_relevance", Real(), 0.0),
+        Argument("min_score", Real(), 0.0),
         Argument("include_superseded", FLAG, False),
     ),
     library=Method("deep_search", rest=SearchFilters),
@@ -358,7 +358,7 @@ TRACE_RECALL = Verb(
         Argument("mode", TEXT, "hybrid"),
         Argument("fusion", TEXT, None),
         Argument("compose_answer", FLAG, False),
-        Argument("min_relevance", Number(), MIN_KNOWN),
+        Argument("min_relevance", Real(), MIN_KNOWN),
     ),
     library=Method("trace_recall", rest=AskerFilters),
     command=NotOffered("`engram recall --trace` does this"),
@@ -376,7 +376,7 @@ GET_CONTEXT_BLOCK = Verb(
         Argument("session", TEXT, ""),
         Argument("scope", TEXTS, None),
         Argument("count", InPython(), None),
-        Argument("min_relevance", Number(), HELPFUL),
+        Argument("min_relevance", Real(), HELPFUL),
     ),
     library=Method("get_context_block", rest=AskerFilters),
     command=NotOffered("`engram inject --block` does this"),
