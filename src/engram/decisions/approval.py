@@ -30,12 +30,17 @@ _DECIDED = {
 }
 
 
+def held_reason(memory: Memory) -> str:
+    """Why a memory waits for a person whatever the settings say: it is tier 3, or reads like an instruction; "" where it need not."""
+    return tier_3_reason(memory) or injection_problem(memory)
+
+
 def person_only_reason(memory: Memory, settings: GateSettings) -> str:
     """Why no agent may make this memory active; "" where one may.
 
     It is tier 3, reads like an instruction, an untrusted source said it, or the settings let it not become active by itself.
     """
-    if held := tier_3_reason(memory) or injection_problem(memory):
+    if held := held_reason(memory):
         return held
     if is_evidence(memory):
         return f"it comes from {origin_of(memory)} ({memory.source or 'unknown'})"

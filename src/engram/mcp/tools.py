@@ -209,7 +209,7 @@ def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
     if is_paused(mem.store):
         from engram.client import PAUSED
 
-        return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
+        return Learned.of(Decision(outcome=Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
     fields, placed = _place(mem, given, statement=given.fact, type=given.kind)
     decision = mem.remember(
         given.fact,
