@@ -29,7 +29,7 @@ from engram.model.errors import Refused, SecretRefused
 from engram.recall.fusion import matrix, score, weighed
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import judge
-from engram.recall.relevance import features
+from engram.recall.relevance import RelevanceQuery, features_of_each
 from engram.recall.search import Searcher
 from engram.store.protocol import Filters
 
@@ -208,7 +208,8 @@ def _judged(
     ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
     ranks = ranks[np.array([keys[rank] != but for rank in ranks], dtype=bool)]
     first = ranks[:SHOWN].astype(np.int64)
-    read = features(query, judged.alike, judged.cosines[first], judged.passages, first) if query.terms else None
+    asked = RelevanceQuery(query, judged.alike, judged.cosines[first], first)
+    read = features_of_each([asked], judged.passages)[0] if query.terms else None
     places = np.array([numbers[home] for home in homes], dtype=np.int64)
     label = question.category if question.category in ("unknown", "unrelated") else "answerable"
     return Judged(

@@ -5,14 +5,12 @@ words with the question. A cue counts as a situation because both describe when 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.recall.ranking import Ranked, scale_matches
+from engram.recall.ranking import Ranked, scaled_to_best
 from engram.recall.relevance import log_odds
-from engram.recall.situated import LIKENESS, Considered, likenesses_to
-from engram.store.protocol import StoredRecord
+from engram.recall.situated import LIKENESS, Considered, likenesses_to_each
 
 __all__ = ["add_likeness"]
 
@@ -28,34 +26,40 @@ MAX_LOSS, MAX_GAIN = 0.5, 1.5
 """How far likeness may lower and raise the log odds by words. The vectors miss some wordings and cannot distinguish names."""
 
 
-def add_likeness(question: str, considered: Sequence[Considered]) -> list[Considered]:
-    """Add each memory's likeness to its match and relevance, and sort best first. Other records get the usual likeness."""
-    memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
-    if not memories:
-        return list(considered)
-    known = dict(zip((memory.id for memory in memories), likenesses_to(question, memories), strict=True))
-    usual = _usual_likeness(list(known.values())[:MAX_COMPARED])
-    likes = [known.get(found.record.id, usual) for found, _ in considered]
-    words = len(question.split())
-    shares = [
-        {**place.shares, LIKENESS: MATCH_WEIGHT * max(like, 0.0)}
-        for (_, place), like in zip(considered, likes, strict=True)
+def add_likeness(asked: Sequence[tuple[str, Sequence[Considered]]]) -> list[list[Ranked]]:
+    """For a question and each of its wordings, add each memory's likeness to its match and relevance, and sort best first. Other records get
+    the usual likeness.
+    """
+    records = {place.n: found.record for _, considered in asked for found, place in considered}
+    memories = {n: record for n, record in records.items() if isinstance(record, Memory)}
+    compared = likenesses_to_each([question for question, _ in asked], list(memories.values()))
+    return [
+        _add_likeness(question, [place for _, place in considered], dict(zip(memories, likes, strict=True)))
+        for (question, considered), likes in zip(asked, compared, strict=True)
     ]
-    scaled = scale_matches([place for _, place in considered], shares)
+
+
+def _add_likeness(question: str, ranking: Sequence[Ranked], likes: Mapping[int, float]) -> list[Ranked]:
+    known = [likes[place.n] for place in ranking if place.n in likes]
+    if not known:
+        return list(ranking)
+    usual, words = _usual_likeness(known[:MAX_COMPARED]), len(question.split())
+    shares = [{**place.shares, LIKENESS: MATCH_WEIGHT * max(likes.get(place.n, usual), 0.0)} for place in ranking]
     compared = [
-        (found, replace(place, relevance=_relevance(found, place, like, usual, words)))
-        for (found, _), place, like in zip(considered, scaled, likes, strict=True)
-    ]
-    return sorted(compared, key=lambda pair: (-pair[1].match, pair[1].n))
+        Ranked(
+            place.n, sum(own.values()), own, place.found_by, place.raw,
+            _relevance(place, likes[place.n], usual, words) if place.n in likes else place.relevance, place.wording,
+        )
+        for place, own in zip(ranking, scaled_to_best(shares), strict=True)
+    ]  # fmt: skip
+    return sorted(compared, key=lambda place: (-place.match, place.n))
 
 
 def _usual_likeness(likes: Sequence[float]) -> float:
     return (sum(likes) + DEFAULT_LIKENESS * (MAX_COMPARED - len(likes))) / MAX_COMPARED
 
 
-def _relevance(found: StoredRecord, place: Ranked, like: float, usual: float, words: int) -> float:
-    if not isinstance(found.record, Memory):
-        return place.relevance
+def _relevance(place: Ranked, like: float, usual: float, words: int) -> float:
     by_words = log_odds(place.relevance)
     odds = (
         WORDS_WEIGHT * by_words

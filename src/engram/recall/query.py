@@ -14,7 +14,7 @@ from engram.recall.cutoff import checked_relevance
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import EVERYWHERE, parse_scope, shows
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Filters, Query, Store
+from engram.store.protocol import LIVE, Candidates, Filters, Query, Store
 from engram.store.scopes import scope_links
 from engram.text.translation import translate
 
@@ -326,3 +326,7 @@ class SearchQuery:
     def images(self) -> dict[int, Memory]:
         """The memories of `known_then` that were known."""
         return {n: memory for n, memory in self.known_then.items() if memory is not None}
+
+
+Asked: TypeAlias = tuple[Candidates, SearchQuery]
+"""A question, or one of its wordings, and what the retrievers found for it."""

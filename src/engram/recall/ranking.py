@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from engram.embedding.products import dot
 from engram.model.event import DOCUMENT_ROLE
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hits
     from engram.recall.fusion import Judged
     from engram.recall.passages import Passages
-    from engram.recall.query import SearchQuery
+    from engram.recall.query import Asked, SearchQuery
     from engram.recall.similarity import Floats, Integers, Lexicon
 
 SESSIONS_READ = 60
@@ -63,11 +63,7 @@ class Ranked:
         return tuple(Part(name, value) for name, value in self.shares.items())
 
 
-Asked: TypeAlias = "tuple[Candidates, SearchQuery]"
-"""A question, or one of its wordings, and what the retrievers found for it."""
-
-
-def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
+def rank(store: PassageReader, asked: "Sequence[Asked]") -> list[list[Ranked]]:
     """Rank the documents for each wording of a question, best first, with the probability that each is about that wording."""
     query = asked[0][1]
     if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
@@ -93,20 +89,22 @@ def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
     return scale_matches(joined, [ranked.shares for ranked in joined])
 
 
-def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
+def _rank_in_context(store: PassageReader, asked: "Sequence[Asked]") -> list[list[Ranked]]:
     """A ranking for each wording, of what any of them found; it is read once."""
     placed, judged = judge(store, asked)
     if not placed:
         return [[] for _ in asked]
-    rankings = []
-    for (candidates, query), each in zip(asked, judged, strict=True):
-        parts, rows = _best_judged(placed, each, query)
-        if query.vector is not None:
-            relevance = _relevance_in_context(store, query, each, rows)
-        else:
-            relevance = _relevance_alone(store, query, list(parts))
-        rankings.append(_scaled(parts, _lists(candidates), relevance))
-    return rankings
+    best = [_best_judged(placed, each, query) for (_, query), each in zip(asked, judged, strict=True)]
+    if asked[0][1].vector is not None:
+        relevance = _relevance_in_context(store, [query for _, query in asked], judged, [rows for _, rows in best])
+    else:
+        relevance = [
+            _relevance_alone(store, query, list(parts)) for (_, query), (parts, _) in zip(asked, best, strict=True)
+        ]
+    return [
+        _scaled(parts, _lists(candidates), found)
+        for (candidates, _), (parts, _), found in zip(asked, best, relevance, strict=True)
+    ]
 
 
 def _rank_alone(store: PassageReader, candidates: Candidates, query: "SearchQuery") -> list[Ranked]:
@@ -133,12 +131,14 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
     for place, ranking in enumerate(rankings):
         for ranked in ranking:
             found.setdefault(ranked.n, []).append((-ranked.relevance, place, ranked))
-    fused = []
+    fused: list[tuple[float, Ranked, dict[str, float]]] = []
     for n, matches in found.items():
         matches.sort(key=itemgetter(0, 1))
         _, place, best = matches[0]
-        total = sum(ranked.match for _, _, ranked in matches)
-        powers = sum(max(ranked.match, 0.0) ** MATCH_POWER for _, _, ranked in matches)
+        total = powers = 0.0
+        for _, _, ranked in matches:
+            total += ranked.match
+            powers += max(ranked.match, 0.0) ** MATCH_POWER
         scale = (powers / count) ** (1 / MATCH_POWER) / total if total > 0 else 0.0
         shares: dict[str, float] = {}
         for _, _, ranked in matches:
@@ -146,9 +146,10 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
                 shares[name] = shares.get(name, 0.0) + value * scale
         relevance = fuse_relevance([-negative for negative, _, _ in matches], count)
         wording = texts[place] if place else ""
-        fused.append(Ranked(n, sum(shares.values()), shares, best.found_by, best.raw, relevance, wording))
-    fused.sort(key=lambda ranked: (-ranked.match, ranked.n))
-    return scale_matches(fused, [ranked.shares for ranked in fused])
+        match = sum(shares.values())
+        fused.append((-match, Ranked(n, match, {}, best.found_by, best.raw, relevance, wording), shares))
+    fused.sort(key=lambda one: (one[0], one[1].n))
+    return scale_matches([ranked for _, ranked, _ in fused], [shares for _, _, shares in fused])
 
 
 def fuse_relevance(best_first: Sequence[float], count: int) -> float:
@@ -193,13 +194,19 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
 
 
 def _relevance_in_context(
-    store: PassageReader, query: "SearchQuery", judged: "Judged", rows: "Integers"
-) -> dict[int, float]:
-    """The relevance of these rows, from the same passages; by their place in the order."""
-    from engram.recall.relevance import probabilities
+    store: PassageReader, queries: "Sequence[SearchQuery]", judged: "Sequence[Judged]", rows: "Sequence[Integers]"
+) -> list[dict[int, float]]:
+    """For each wording the relevance of its rows, from the same passages; by their place in the order."""
+    from engram.recall.relevance import RelevanceQuery, probabilities_of_each
 
-    cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(query, judged.passages, rows)
-    return dict(enumerate(probabilities(query, judged.alike, cosines, judged.passages, rows).tolist()))
+    passages, is_bundled = judged[0].passages, _is_bundled(store)
+    asked = [
+        RelevanceQuery(
+            query, each.alike, each.cosines[own] if is_bundled else _cosines_by_words(query, passages, own), own
+        )
+        for query, each, own in zip(queries, judged, rows, strict=True)
+    ]
+    return [dict(enumerate(found.tolist())) for found in probabilities_of_each(asked, passages)]
 
 
 def _relevance_alone(store: PassageReader, query: "SearchQuery", numbers: Sequence[int]) -> dict[int, float]:
@@ -207,7 +214,7 @@ def _relevance_alone(store: PassageReader, query: "SearchQuery", numbers: Sequen
     import numpy as np
 
     from engram.recall.passages import Passage, Passages, bounded
-    from engram.recall.relevance import probabilities
+    from engram.recall.relevance import RelevanceQuery, probabilities_of_each
     from engram.recall.similarity import alike
 
     lexicon = shared_lexicon(alike=True)
@@ -217,7 +224,8 @@ def _relevance_alone(store: PassageReader, query: "SearchQuery", numbers: Sequen
     items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
     likeness = alike(query.terms, passages.vocabulary, lexicon)
-    found = probabilities(query, likeness, _cosines_by_words(query, passages, rows), passages, rows).tolist()
+    asked = RelevanceQuery(query, likeness, _cosines_by_words(query, passages, rows), rows)
+    found = probabilities_of_each([asked], passages)[0].tolist()
     return {place: relevance for (place, _), relevance in zip(known, found, strict=True)}
 
 
@@ -279,7 +287,7 @@ def _scaled(
 def scale_matches(ranking: Sequence[Ranked], shares: Sequence[Mapping[str, float]]) -> list[Ranked]:
     """Give each ranked document new parts, scaled so that the best match gets the full score."""
     return [
-        replace(ranked, match=sum(own.values()), shares=own)
+        Ranked(ranked.n, sum(own.values()), own, ranked.found_by, ranked.raw, ranked.relevance, ranked.wording)
         for ranked, own in zip(ranking, scaled_to_best(shares), strict=True)
     ]
 
@@ -291,9 +299,9 @@ def scaled_to_best(shares: Sequence[Mapping[str, float]]) -> list[dict[str, floa
     return [{name: value * scale for name, value in each.items()} for each in shares]
 
 
-def judge(store: PassageReader, asked: Sequence[Asked]) -> "tuple[list[IndexedPassage], list[Judged]]":
+def judge(store: PassageReader, asked: "Sequence[Asked]") -> "tuple[list[IndexedPassage], list[Judged]]":
     """Every document considered, and for each wording the evidence of all of them; nothing if there are no documents."""
-    from engram.recall.fusion import evidence_of
+    from engram.recall.fusion import evidence_of_each
     from engram.recall.passages import Passage, Passages, bounded
 
     query = asked[0][1]
@@ -308,9 +316,7 @@ def judge(store: PassageReader, asked: Sequence[Asked]) -> "tuple[list[IndexedPa
     ]
     meanings = _meanings(store, placed, vectors, query)
     passages, bundled = Passages(items, lexicon), _is_bundled(store)
-    return placed, [
-        evidence_of(passages, each, candidates, meanings, lexicon, by_excerpt=bundled) for candidates, each in asked
-    ]
+    return placed, evidence_of_each(passages, asked, meanings, lexicon, by_excerpt=bundled)
 
 
 def _placed(

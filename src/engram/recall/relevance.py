@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from engram.embedding.products import dot
-from engram.model.lazy import lazy_pattern
+from engram.model.lazy import dataclass, lazy_pattern
 from engram.models.arrays import read_arrays
 from engram.models.trees import Trees
 from engram.recall.passages import Mentions, Passages
@@ -28,7 +28,16 @@ from engram.recall.similarity import Alike, Floats, Integers
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "as_match", "features", "log_odds", "probabilities", "probabilities_of"]
+__all__ = [
+    "FEATURES",
+    "NONE_KNOWN",
+    "RelevanceQuery",
+    "as_match",
+    "features_of_each",
+    "log_odds",
+    "probabilities_of",
+    "probabilities_of_each",
+]
 
 NONE_KNOWN = 0.02
 """The relevance of every passage for a question without a single index term."""
@@ -71,17 +80,31 @@ def _times() -> frozenset[str]:
     )
 
 
-def probabilities(query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
-    """How likely each of the wanted passages is about the question.
+@dataclass(frozen=True, slots=True)
+class RelevanceQuery:
+    """A question, or one of its wordings, and the passages whose relevance is asked for."""
 
-    `known` says what each word of the passages counts for each of the query's terms; `cosines` are those of the wanted passages
-    by the bundled model.
-    """
-    if not len(wanted):
-        return np.zeros(0, dtype=np.float32)
-    if not query.terms:
-        return np.full(len(wanted), NONE_KNOWN, dtype=np.float32)
-    return probabilities_of(features(query, known, cosines, passages, wanted))
+    query: SearchQuery
+    known: Alike
+    """What each word of the passages counts for each of the query's terms."""
+    cosines: Floats
+    """Of the question and the wanted passages, by the bundled model."""
+    wanted: Integers
+
+
+def probabilities_of_each(asked: Sequence[RelevanceQuery], passages: Passages) -> list[Floats]:
+    """For each question, how likely each passage it wants is about it."""
+    readable = [each for each in asked if each.query.terms and len(each.wanted)]
+    rows = features_of_each(readable, passages)
+    found = iter(
+        np.split(probabilities_of(np.concatenate(rows)), np.cumsum([len(own) for own in rows])) if rows else []
+    )
+    return [
+        next(found)
+        if each.query.terms and len(each.wanted)
+        else np.full(len(each.wanted), NONE_KNOWN, dtype=np.float32)
+        for each in asked
+    ]
 
 
 def probabilities_of(rows: Floats) -> Floats:
@@ -100,11 +123,41 @@ def log_odds(probability: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
-    """(wanted x FEATURES) the input of the trees."""
-    terms = query.terms
+def features_of_each(asked: Sequence[RelevanceQuery], passages: Passages) -> list[Floats]:
+    """For each question (wanted x FEATURES) the input of the trees. The passages are read once."""
+    if not asked:
+        return []
+    wanted = np.unique(np.concatenate([each.wanted for each in asked]))
+    known = _joined([each.known for each in asked])
     mentions = passages.mentions(known.same.astype(np.float32))
-    exact, near = _in_best_excerpt(known, mentions, passages, wanted)
+    excerpts, around = _read_excerpts(known, mentions, passages, wanted), _around(mentions, passages)
+    says = _says(passages, wanted)
+    read, start = [], 0
+    for each in asked:
+        rows = slice(start, start + len(each.query.terms))
+        start = rows.stop
+        exact, near = excerpts.best(each.known.weights, rows, passages, each.wanted)
+        own_says = says[:, np.searchsorted(wanted, each.wanted)]
+        read.append(_features(each, passages, exact, near, own_says, around[rows][:, each.wanted].astype(np.float32)))
+    return read
+
+
+def _joined(known: Sequence[Alike]) -> Alike:
+    """The rows of several questions, one after another."""
+    if len(known) == 1:
+        return known[0]
+    return Alike(
+        np.concatenate([each.same for each in known]),
+        np.concatenate([each.cosines for each in known]),
+        np.concatenate([each.worth for each in known]),
+        np.concatenate([each.weights for each in known]),
+    )
+
+
+def _features(
+    asked: RelevanceQuery, passages: Passages, exact: Floats, near: Floats, says: "np.ndarray", around: Floats
+) -> Floats:
+    query, terms, cosines, wanted, known = asked.query, asked.query.terms, asked.cosines, asked.wanted, asked.known
     weights = known.weights / known.weights.sum()
     named = _named(query.text, terms)
     others, said_names = not named.all(), exact[named].mean(axis=0) if named.any() else None
@@ -113,7 +166,6 @@ def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passag
     lengths = passages.lengths[:, wanted]
     whole = lengths.sum(axis=0)
     lowest = np.sort(near, axis=0)
-    says = _says(passages, wanted)
     asks = {kind: bool(sign.search(query.text)) for kind, sign in _SIGNS.items()}
     _, assistant = passages.roles
     columns = (
@@ -142,7 +194,7 @@ def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passag
         asks["person"],
         np.log1p(np.maximum(whole - 40, 0)),
         whole < 6,
-        dot(weights, _around(mentions, passages, wanted)),
+        dot(weights, around),
         np.array([bool(passages.items[place].parent) for place in wanted.tolist()]),
         assistant[wanted],
         lengths[1] / np.maximum(whole, 1),
@@ -161,8 +213,24 @@ def _named(question: str, terms: Sequence[str]) -> "np.ndarray":
     return np.array([term in names for term in terms], dtype=bool)
 
 
-def _in_best_excerpt(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
-    """(terms x wanted) whether the excerpt that says most of the question says each term, and how nearly."""
+@dataclass(frozen=True, slots=True)
+class _Excerpts:
+    """(terms x excerpts) whether an excerpt says each term, and how nearly."""
+
+    exact: Floats
+    """By block."""
+    near: Floats
+
+    def best(self, weights: Floats, rows: slice, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
+        """(terms x wanted) the same for the excerpt of each passage that says most of the question."""
+        excerpts, near, exact = passages.excerpts, self.near[rows], self.exact[rows]
+        best = excerpts.best(dot(weights, near))[wanted]
+        first, last = excerpts.first[best], excerpts.behind[best] - 1
+        return np.maximum(exact[:, first], exact[:, last]), near[:, best]
+
+
+def _read_excerpts(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> _Excerpts:
+    """What the excerpts of the wanted passages say."""
     said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
     total = passages.block_total
     picked = np.zeros(len(passages), dtype=bool)
@@ -176,24 +244,21 @@ def _in_best_excerpt(known: Alike, mentions: Mentions, passages: Passages, wante
         near[:, blocks[starts]] = np.maximum.reduceat(said[:, words], starts, axis=1)
     exact[mentions.terms, passages.blocks[mentions.words]] = 1
     excerpts = passages.excerpts
-    of_excerpt = np.maximum(near[:, excerpts.first], near[:, excerpts.behind - 1])
-    best = excerpts.best(dot(known.weights, of_excerpt))[wanted]
-    first, last = excerpts.first[best], excerpts.behind[best] - 1
-    return np.maximum(exact[:, first], exact[:, last]), of_excerpt[:, best]
+    return _Excerpts(exact, np.maximum(near[:, excerpts.first], near[:, excerpts.behind - 1]))
 
 
-def _around(mentions: Mentions, passages: Passages, wanted: Integers) -> Floats:
-    """(terms x wanted) whether a term is said in a passage or by a neighbour of it."""
+def _around(mentions: Mentions, passages: Passages) -> "np.ndarray":
+    """(terms x passages) whether a term is said in a passage or by a neighbour of it."""
     said = np.zeros((mentions.size, len(passages)), dtype=bool)
     said[mentions.terms, passages.places[mentions.words]] = True
     if passages.stand_alone:
-        return said[:, wanted].astype(np.float32)
+        return said
     out, parents = said.copy(), passages.parents
     for distance in range(1, min(NEIGHBOURS, len(passages) - 1) + 1):
         together = parents[distance:] == parents[:-distance]
         out[:, :-distance] |= said[:, distance:] & together
         out[:, distance:] |= said[:, :-distance] & together
-    return out[:, wanted].astype(np.float32)
+    return out
 
 
 def _says(passages: Passages, wanted: Integers) -> "np.ndarray":

@@ -15,8 +15,8 @@ from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
-from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
+from engram.recall.query import Asked, SearchQuery, was_current
+from engram.recall.ranking import Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
 from engram.recall.source_events import fold_events, is_manifest
 from engram.recall.typos import correct_spelling, describe_corrections
@@ -163,8 +163,8 @@ class Searcher:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
-            candidates, query = self._retrieved(query, reads)
-            asked = [(candidates, query), *(self._retrieved(each, reads) for each in query.alternatives)]
+            asked = self._retrieved([query, *query.alternatives], reads)
+            candidates, query = asked[0]
             considered, filtered = self._rank_records(query, asked, reads)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
@@ -197,12 +197,16 @@ class Searcher:
 
     def retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
         """The candidates and the completed query, before they are ranked; the training scripts learn from them."""
-        return self._retrieved(query.checked(), self.reads or SharedReads(self.store))
+        return self._retrieved([query.checked()], self.reads or SharedReads(self.store))[0]
 
-    def _retrieved(self, query: SearchQuery, reads: SharedReads) -> tuple[Candidates, SearchQuery]:
-        query = with_terms(replace(query, vector=_vector(query, reads)), self.zone)
-        candidates = reads.candidates(query.store_query, query.store_filters)
-        return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
+    def _retrieved(self, queries: Sequence[SearchQuery], reads: SharedReads) -> list[Asked]:
+        reads.embed([each.text[:MAX_QUESTION] for each in queries if _is_embedded(each)])
+        completed = [with_terms(replace(each, vector=_vector(each, reads)), self.zone) for each in queries]
+        found = reads.candidates_of_each([each.store_query for each in completed], completed[0].store_filters)
+        known_then = self._known_then(completed[0].filters.known_at)
+        if known_then:
+            completed = [replace(each, known_then=known_then) for each in completed]
+        return list(zip(found, completed, strict=True))
 
     def _known_then(self, known_at: datetime | None) -> dict[int, Memory | None]:
         """For `known_at`: the memories that changed since, as they were then, by number."""
@@ -235,10 +239,8 @@ class Searcher:
             from engram.recall.likeness import add_likeness
 
             known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
-            rankings = [
-                [place for _, place in add_likeness(each.question or each.text, ranking)]
-                for (_, each), ranking in zip(asked, known, strict=True)
-            ]
+            questions = [each.question or each.text for _, each in asked]
+            rankings = add_likeness(list(zip(questions, known, strict=True)))
         texts = [each.text for _, each in asked]
         if query.original:
             rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
@@ -309,10 +311,12 @@ class Searcher:
         )  # fmt: skip
 
 
+def _is_embedded(query: SearchQuery) -> bool:
+    return query.mode != "keyword" and bool(query.text.strip())
+
+
 def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
-    if query.mode == "keyword" or not query.text.strip():
-        return None
-    return reads.vector(query.text[:MAX_QUESTION])
+    return reads.vector(query.text[:MAX_QUESTION]) if _is_embedded(query) else None
 
 
 def _task_vector(query: SearchQuery, reads: SharedReads) -> "array[float] | None":

@@ -34,10 +34,15 @@ class SharedReads:
 
     def vector(self, text: str) -> "Vectors | None":
         """The vector of a text; None without an embedder."""
-        if text not in self._vectors:
-            found = self._store.embed([text])
-            self._vectors[text] = found[0] if found is not None else None
+        self.embed([text])
         return self._vectors[text]
+
+    def embed(self, texts: Sequence[str]) -> None:
+        """Embed several texts at once."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
+            found = self._store.embed(missing)
+            self._vectors.update(zip(missing, [None] * len(missing) if found is None else found, strict=True))
 
     def corrections(self, text: str, filters: Filters) -> Mapping[str, str]:
         """Corrections of misspelled words by stored ones."""
@@ -47,12 +52,22 @@ class SharedReads:
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
+        return self.candidates_of_each([query], filters)[0]
+
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """What each retriever finds for a question and its wordings."""
+        known = [self._find_candidates(query, filters) for query in queries]
+        missing = [query for query, found in zip(queries, known, strict=True) if found is None]
+        new = self._store.candidates_of_each(missing, filters) if missing else []
+        self._candidates += [(query, filters, found) for query, found in zip(missing, new, strict=True)]
+        rest = iter(new)
+        return [next(rest) if found is None else found for found in known]
+
+    def _find_candidates(self, query: Query, filters: Filters) -> Candidates | None:
         for asked, given, found in self._candidates:
             if _is_same(asked, query) and given == filters:
                 return found
-        found = self._store.candidates(query, filters)
-        self._candidates.append((query, filters, found))
-        return found
+        return None
 
     def records(self, numbers: Sequence[int]) -> dict[int, StoredRecord]:
         """Records by document number, without those that are gone."""

@@ -326,6 +326,9 @@ class Store(Protocol):
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds, best first, with the position of each document."""
 
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """The candidates of several queries, which have the same limit."""
+
     def may_have_situations(self) -> bool:
         """Whether a memory may say when it matters; a store that does not know says yes."""
 

@@ -178,6 +178,10 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """What each retriever finds."""
         return search.candidates(self.context, self._statistics, query, filters)
 
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """The candidates of several queries."""
+        return [self.candidates(query, filters) for query in queries]
+
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """The position of each document in its session, task or file."""
         return {n: DocumentPosition(*place) for n, *place in self._run("document_positions", numbers=list(numbers))}

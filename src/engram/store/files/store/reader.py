@@ -223,14 +223,20 @@ class FilesReader(RefreshedStore):
         self._refresh()
         return self.context.index.counted(filters)
 
-    @repairs_index
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
+        return self.candidates_of_each([query], filters)[0]
+
+    @repairs_index
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """The candidates of several queries, for which the vectors are scanned once."""
         self._refresh()
-        found = self.context.index.candidates(query, filters)
-        if not found.semantic and (query.vector is None or not self.context.index.can_embed()):
-            found.warnings += health.foreign_vectors(self.context)
-        return found
+        index = self.context.index
+        each = index.candidates_of_each(queries, filters)
+        for query, found in zip(queries, each, strict=True):
+            if not found.semantic and (query.vector is None or not index.can_embed()):
+                found.warnings += health.foreign_vectors(self.context)
+        return each
 
     @repairs_index
     def may_have_situations(self) -> bool:
