@@ -11,8 +11,7 @@ from engram.store.files.log.journal import AfterImage, Entry, JournalLine, Posit
 from engram.store.files.log.ledger import last_anchored
 from engram.store.files.log.mark import Durability, is_own
 from engram.store.files.memories import Stamp
-from engram.store.files.reconcile.anchors import Anchors
-from engram.store.files.reconcile.index_records import index_entries
+from engram.store.files.reconcile.index_records import Anchors, index_entries
 from engram.store.files.reconcile.pending_events import PendingEvents
 from engram.store.ledger import LEDGER_OP, Head, checkpoint_text
 from engram.store.sqlite.index import Index

@@ -24,9 +24,8 @@ from engram.store.files.reconcile.index_records import (
     records_in,
     stamp_known,
 )
-from engram.store.files.reconcile.memory_places import drop_memories, id_problem, retire_missing
+from engram.store.files.reconcile.memory_places import drop_memories, drop_split, id_problem, is_split, retire_missing
 from engram.store.files.reconcile.saves import await_saves, is_as_written
-from engram.store.files.reconcile.split_files import drop_split, is_split
 from engram.store.files.reconcile.team_files import pick_up_team_file
 from engram.store.files.reconcile.team_trust import is_attached, is_team, team_of
 from engram.store.records import decode_record, image

@@ -14,7 +14,7 @@ from engram.model.logs import Log
 from engram.model.usage import Use
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.log.ledger_checks import verify_ledgers
-from engram.store.files.reconcile import file_sync, uses
+from engram.store.files.reconcile import file_sync, index_records
 from engram.store.files.reconcile.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.reconcile.index_records import indexed_size
 from engram.store.files.reconcile.refresh import (
@@ -123,18 +123,18 @@ class FilesStore(FilesWork):
     def uses(self, memory_ids: Iterable[str] | None = None, *, session: str = "") -> list[Use]:
         """Every use of these memories, or in a session, oldest first."""
         if memory_ids is None:
-            return uses.uses_in(self.context.index, self.context.usage, session)
-        return uses.uses_of(self.context.index, self.context.usage, memory_ids)
+            return index_records.uses_in(self.context.index, self.context.usage, session)
+        return index_records.uses_of(self.context.index, self.context.usage, memory_ids)
 
     @repairs_index
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        return uses.used_since(self.context.index, self.context.usage, position)
+        return index_records.used_since(self.context.index, self.context.usage, position)
 
     @repairs_index
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        return uses.last_use(self.context.index, self.context.usage, kind)
+        return index_records.last_use(self.context.index, self.context.usage, kind)
 
     # -- events and sessions
 

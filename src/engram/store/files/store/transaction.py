@@ -27,7 +27,7 @@ from engram.store.files.reconcile.index_records import (
     place_of,
     stamp_known,
 )
-from engram.store.files.reconcile.split_files import drop_split, keep_original
+from engram.store.files.reconcile.memory_places import drop_split, keep_original
 from engram.store.files.reconcile.team_trust import is_team, team_of, trust_own_writes
 from engram.store.history import FROM_USE
 from engram.store.home import refuse_links
