@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from engram.model.lazy import replace
 from engram.recall.query import Asked
 from engram.recall.ranking import JUDGED, Ranked, rank
 from engram.recall.typos import find_corrections
-from engram.store.protocol import Candidates, Filters, Query, Store, StoredRecord
+from engram.store.protocol import LIVE, Candidates, Filters, Query, Store, StoredRecord
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -99,12 +100,20 @@ def ranking_key(asked: Sequence[Asked]) -> object:
     query = asked[0][1]
     # A session is read with turns that need not pass the filters.
     has_sessions = any(stand.parent for candidates, _ in asked for stand in candidates.positions.values())
-    filters = repr(query.filters) if has_sessions or query.known_then or not query.is_in_context else ""
+    filters = (
+        repr(_filters_of_turns(query.filters)) if has_sessions or query.known_then or not query.is_in_context else ""
+    )
     wordings = tuple(
         (each.text, each.terms, tuple(each.windows), found.total, tuple(found.lexical), tuple(found.semantic))
         for found, each in asked
     )
     return query.mode, query.fusion, max(query.places, JUDGED), filters, wordings
+
+
+def _filters_of_turns(filters: Filters) -> Filters:
+    """The filters without those that every turn passes, which is always active and valid."""
+    passes = filters.statuses is None or set(LIVE) <= set(filters.statuses)
+    return replace(filters, statuses=None, valid_at=None) if passes and not filters.as_of else filters
 
 
 def _is_same(one: Query, other: Query) -> bool:

@@ -1,6 +1,6 @@
 """Answers a question by its intent: the current value, a past value, an event, or the history of a fact.
 
-Each intent searches elsewhere. `current`: memories that are current. `historical`: versions that were true in the window, or
+Each intent searches elsewhere. `current`: what is current, memories and events in one ranking. `historical`: versions that were true in the window, or
 superseded ones. `event`: the session log and memories of events. `lineage`: every version of each fact, in the order they
 were true. A time phrase is a strict window; only current memories are returned from outside of it, with a warning. The versions
 of a fact are chosen by time first, then cut. Hits that are not about the question are left out, however much room the limit
@@ -210,6 +210,7 @@ HELD = "the versions"
 PAST = "past versions about the question"
 EVERY = "every version about the question"
 FROM_LOG = "the session log, since no memory is as relevant"
+LOGGED = "No matching memory; answered from the session log."
 PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
 NEWEST_FIRST = "what holds now comes before what it replaced"
@@ -428,8 +429,9 @@ class Answerer:
         else:
             answered = timelines.of(query, window)
         best = best_of(answered.hits)
+        is_ranked_together = question.intent == "current" and window is None
         # The session log answers only where it is twice as relevant, which it cannot be next to a memory of at least one half.
-        return answered if best >= SURE else self._from_log(query, window, best) or answered
+        return answered if best >= SURE or is_ranked_together else self._from_log(query, window, best) or answered
 
     def _when_changed(self, question: ParsedQuestion, query: SearchQuery, window: Window | None) -> TracedAnswer | None:
         """The history of a fact, for a question about when it changed; None where no such fact ever changed."""
@@ -473,14 +475,22 @@ class Answerer:
         best = best_of(hits)
         if not hits or best < self.floor or rival >= HALF * best:
             return None
-        return TracedAnswer(hits, window, ("No matching memory; answered from the session log.",), FROM_LOG)
+        return TracedAnswer(hits, window, (LOGGED,), FROM_LOG)
+
+    def _is_from_log(self, hits: Hits) -> bool:
+        """Whether all hits about the question are events."""
+        about_it = [hit for hit in hits if hit.relevance >= self.floor]
+        return bool(about_it) and all(hit.memory is None for hit in about_it)
 
     def _current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
-            hits = self.facts.current(_wide(query))
+            both = replace(query.filters, kinds=("memory", "event"))
+            hits = self.facts.current(_wide(replace(query, filters=both, folding=True)))
             if best_of(hits) < self.floor:
                 hits = self.facts.waiting(query) or hits
+            if self._is_from_log(hits):
+                return TracedAnswer(hits, window, (LOGGED,), FROM_LOG)
             return TracedAnswer(hits, window, (), CURRENT)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, query, anchored)
