@@ -77,7 +77,9 @@ def _updated(
     still = f"; it still contradicts {_ids(one.memory for one in left)}" if left else ""
     waited = f"{other.id} now says what {found.memory.id} waited to say" if found.memory is not None else ""
     reason = f"{waited or found.reason.removesuffix(NOT_STORED)}; updated as the caller chose{still}"
-    return Decision(Outcome.UPDATED, after, None, reason, found.gate, tuple(left))
+    return Decision(
+        outcome=Outcome.UPDATED, memory=after, other=None, reason=reason, gate=found.gate, related=tuple(left)
+    )
 
 
 def _unchanged(others: Sequence[Memory]) -> str:

@@ -189,7 +189,9 @@ class Conversations:
 
     def _settle_review(self, exchange: Exchange, reading: ModelReview, known: Mapping[str, Memory]) -> None:
         for statement, why in reading.refused:
-            exchange.result.settle(FactDecision(statement, "NOOP", False, f"model: {why}"))
+            exchange.result.settle(
+                FactDecision(fact=statement, operation="NOOP", applied=False, reason=f"model: {why}")
+            )
         for fact, choice in reading.facts:
             self._settlement().settle(exchange, fact, choice, known)
 

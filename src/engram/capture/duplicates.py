@@ -65,7 +65,9 @@ class Duplicates:
     def not_stored(self, proposal: Proposal, verdict: Verdict, session: str) -> Decision:
         """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
         if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
-            return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
+            return Decision(
+                outcome=verdict.outcome, memory=None, other=verdict.other, reason=verdict.reason, gate=verdict.gate
+            )
         # Vouching for the memory and settling what it contradicts are one decision, so that one undo takes back both.
         others = _to_replace(verdict.other, proposal)
         is_settled_later = bool(others) or _is_left_beside(proposal, verdict.gate)
@@ -106,7 +108,9 @@ class Duplicates:
             return None
         if contradicted(self.store.get, known) is None:
             return None
-        decision = Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+        decision = Decision(
+            outcome=Outcome.DUPLICATE, memory=known, other=known, reason=verdict.reason, gate=verdict.gate
+        )
         return self._still_waiting(decision, known, proposal, session)
 
     def _still_waiting(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
@@ -156,7 +160,7 @@ class Duplicates:
             stored = memories.supersede(found.but(status="active", updated=memories.now), heads)
             memories.put(stored, judged=True)
             reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
-            return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
+            return Decision(outcome=Outcome.SUPERSEDED, memory=stored, other=heads[0], reason=reason, gate="relation")
 
         about = [known.id, *superseded_versions(self.store, self.clock, [proposal.memory]), *vouching.about]
         return self._execute_relation(plan, known, vouching, source, session, about)
@@ -279,11 +283,13 @@ class Duplicates:
         known = execute_change(self.store, self.clock, change)
         if known is None:
             reason = "the duplicate was removed or reworded meanwhile"
-            return Decision(Outcome.NOOP, None, verdict.other, reason, verdict.gate)
-        decision = Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+            return Decision(outcome=Outcome.NOOP, memory=None, other=verdict.other, reason=reason, gate=verdict.gate)
+        decision = Decision(
+            outcome=Outcome.DUPLICATE, memory=known, other=known, reason=verdict.reason, gate=verdict.gate
+        )
         if other.status == "candidate" and known.status == "active":
             reason = f"{verdict.reason}, which is active now: an independent source says the same"
-            decision = Decision(Outcome.UPDATED, known, None, reason, verdict.gate)
+            decision = Decision(outcome=Outcome.UPDATED, memory=known, other=None, reason=reason, gate=verdict.gate)
         return self._after_vouching(decision, known, self.vouched_for(known, proposal)) if vouch else decision
 
     def _corroborated(
@@ -313,9 +319,9 @@ class Duplicates:
         ended = next((other for other in replaced if other.superseded_by == vouched.id), None)
         if ended is None:
             reason = f"{decision.reason}, which is active now: a person said it"
-            return Decision(Outcome.UPDATED, vouched, None, reason, decision.gate)
+            return Decision(outcome=Outcome.UPDATED, memory=vouched, other=None, reason=reason, gate=decision.gate)
         reason = f"{decision.reason}, which now supersedes {mention(ended)}"
-        return Decision(Outcome.SUPERSEDED, vouched, ended, reason, decision.gate)
+        return Decision(outcome=Outcome.SUPERSEDED, memory=vouched, other=ended, reason=reason, gate=decision.gate)
 
     # -- duplicates from a more trusted source
 

@@ -223,7 +223,9 @@ class Harvester:
         try:
             decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
         except InvalidInput as error:  # such as a key that contains a secret: this turn cannot be stored
-            decision = FactDecision(fact.statement, "NOOP", False, str(error), outcome=Outcome.REJECTED)
+            decision = FactDecision(
+                fact=fact.statement, operation="NOOP", applied=False, reason=str(error), outcome=Outcome.REJECTED
+            )
         if decision.gate == RATE:
             self.proposed[origin.source] = max(self.proposed[origin.source], self.most_proposed)
             return None

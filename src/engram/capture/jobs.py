@@ -48,7 +48,11 @@ class OnceLearner(Learner):
         known = self._derived_before(given)
         if known is not None:
             return Decision(
-                Outcome.DUPLICATE, known, known, f"{known.id} was already derived from these words", "exact"
+                outcome=Outcome.DUPLICATE,
+                memory=known,
+                other=known,
+                reason=f"{known.id} was already derived from these words",
+                gate="exact",
             )
         # Not `super()`: a dataclass with slots is a new class, and `super()` would refer to the old one.
         return Learner.learn(

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.duplicates import BESIDE, MOST_RELATED, journal_reason, replacing, superseded_versions
 from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
-from engram.capture.other_scopes import scope_warnings
+from engram.capture.other_scopes import has_memories_elsewhere, scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
+from engram.decisions.approval import reject_replaced
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
@@ -32,7 +33,7 @@ from engram.rules.eligibility import outlasts
 from engram.rules.memory_names import name_for
 from engram.store.records import CURRENT, refuse_foreign_ids
 from engram.store.references import find_memory
-from engram.text.display import notice
+from engram.text.display import notice, word
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -67,12 +68,12 @@ class Learner(MemoryWriter):
         or contradicts in the other scopes that are seen together with its own.
         """
         if not is_human(source) and (why := self.distrusted(source, session)):
-            return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(why), gate=DISTRUST)
         now = self.clock()
         try:
             memory = without_claims(self.drafted(given, learned_by, source, now))
         except PatternTimeout as error:
-            return Decision(Outcome.REJECTED, None, None, str(error), "policy")
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=str(error), gate="policy")
         refuse_foreign_ids(self.store, [memory])
         stated = self._stated(_proposed(memory, autonomous, alone), relation, placed=bool(given.get("scope")))
         proposal = replace(stated, is_typed=is_typed and ("type" in given or "memory_type" in given))
@@ -81,6 +82,7 @@ class Learner(MemoryWriter):
         with self.store.reading():
             mark = self.store.mark(proposal.memory.scope)
             verdict = self._judged(proposal, StoreKnown(self.store, vector))
+            compares = here is not None and has_memories_elsewhere(self.store, proposal.memory.scope, here)
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if skips_conflicts and verdict.outcome == Outcome.CONTRADICTION:
@@ -90,9 +92,9 @@ class Learner(MemoryWriter):
         if not verdict.admitted:
             return self.duplicates.not_stored(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
-            return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(over), gate=RATE)
         decision = self._write(proposal, verdict, vector, session, mark)
-        if here is None or not decision.written:
+        if here is None or not compares or not decision.written:
             return decision
         return replace(decision, warnings=(*decision.warnings, *self._scope_warnings(proposal, vector, here, now)))
 
@@ -166,7 +168,10 @@ class Learner(MemoryWriter):
             verdict, heads = _waiting(verdict, memory.source, above), []
         stored = memories.supersede(_stored(memories, memory, verdict, session, memories.now), heads)
         memories.put(stored, vector, judged=True)
-        return _decision(_succeeding(verdict, memory, heads) if heads else verdict, stored)
+        verdict = _succeeding(verdict, memory, heads) if heads else verdict
+        if rejected := reject_replaced(memories, stored, memory.source):
+            verdict = _replacing_candidates(verdict, rejected)
+        return _decision(verdict, stored)
 
     def _judged(self, proposal: Proposal, known: Known) -> Verdict:
         """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
@@ -257,7 +262,14 @@ def _decision(verdict: Verdict, stored: Memory) -> Decision:
     if verdict.outcome == Outcome.CONTRADICTION and other is not None and other.id not in found:
         found = {other.id: Related(other, "update", 1.0, "the current version"), **found}
     related = [one for memory_id, one in found.items() if memory_id not in replaced]
-    return Decision(verdict.outcome, stored, other, verdict.reason, verdict.gate, tuple(related[:MOST_RELATED]))
+    return Decision(
+        outcome=verdict.outcome,
+        memory=stored,
+        other=other,
+        reason=verdict.reason,
+        gate=verdict.gate,
+        related=tuple(related[:MOST_RELATED]),
+    )
 
 
 def _skipped(verdict: Verdict) -> Decision:
@@ -265,7 +277,9 @@ def _skipped(verdict: Verdict) -> Decision:
     others = [conflict for conflict in verdict.conflicts if conflict.is_likely and conflict.other != verdict.other]
     related = tuple(map(_related, others[:MOST_RELATED]))
     reason = f"{verdict.reason.removesuffix('; it waits for review')}{NOT_STORED}"
-    return Decision(verdict.outcome, None, verdict.other, reason, verdict.gate, related)
+    return Decision(
+        outcome=verdict.outcome, memory=None, other=verdict.other, reason=reason, gate=verdict.gate, related=related
+    )
 
 
 def _related(conflict: Conflict) -> Related:
@@ -278,6 +292,14 @@ def _succeeding(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Ve
     if replaced:
         return replace(verdict, outcome=Outcome.SUPERSEDED, other=replaced[0])
     return replace(verdict, outcome=Outcome.CREATED, reason=exception_reason(memory, heads[0]), other=heads[0])
+
+
+def _replacing_candidates(verdict: Verdict, rejected: Sequence[Memory]) -> Verdict:
+    """The verdict on a memory that replaces candidates, which no longer wait."""
+    reason = f"{verdict.reason}; rejected {', '.join(word(other.id) for other in rejected)}, which waited for review"
+    other = rejected[0] if verdict.outcome == Outcome.CREATED else verdict.other
+    outcome = Outcome.SUPERSEDED if verdict.outcome == Outcome.CREATED else verdict.outcome
+    return replace(verdict, outcome=outcome, reason=reason, other=other)
 
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:

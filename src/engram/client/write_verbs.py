@@ -102,7 +102,7 @@ class WriteVerbs(Facets):
         session = self._used_in(session or fields.get("session_id", ""), fields)
         given = self._given(statement, fields, session, source, replaces=False)
         if is_paused(self.store):
-            return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
+            return Decision(outcome=Outcome.REJECTED, reason=PAUSED, gate="paused")
         decision = self._learn(
             given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict
         )
@@ -269,7 +269,7 @@ class WriteVerbs(Facets):
         absorbed: str = "",
     ) -> Memory:
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
-        from engram.capture.draft import checked_fields
+        from engram.capture.draft import checked_fields, clamp_import_time
         from engram.decisions.authority import (
             WRITTEN,
             by_hand,
@@ -284,7 +284,7 @@ class WriteVerbs(Facets):
         from engram.store.history import OUT
 
         given, parts = with_form(fields)
-        changes = checked_fields(given)
+        changes = clamp_import_time(checked_fields(given), self._clock())
         if not changes and not parts:
             raise InvalidInput("nothing to change: name at least one field; `new_scope` moves a memory")
         self._check_commands({"form": parts, **changes}, actor)
@@ -315,14 +315,12 @@ class WriteVerbs(Facets):
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
-        from engram.gates.instructions import injection_problem
+        from engram.decisions.authority import refuse_instructions
 
         form = changes.get("form") or {}
         statement = changes.get("statement", "") or render_form(form)
         draft = Memory(id="", statement=statement, situation=changes.get("situation", ""), form=form)
-        problem = "" if actor == "human" else injection_problem(draft)
-        if problem:
-            raise Refused(f"{problem}; a person may change it at a terminal")
+        refuse_instructions(actor, draft, "change it")
 
     def _check_claims(self, changes: Mapping[str, Any], actor: str) -> None:
         """Raise `Refused` where an actor below a program sets who said or confirmed a memory."""

@@ -1,5 +1,6 @@
 """Who may approve a memory that waits, and what becomes of it."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engram.decisions.authority import last_decision, refuse_outranked, refuse_rejection
@@ -12,6 +13,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 from engram.rules.sources import Rank, is_evidence, origin_of, rank_of
 from engram.rules.strength import reinforced
+from engram.store.records import CURRENT
 
 if TYPE_CHECKING:
     from engram.decisions.locked import LockedMemories
@@ -28,12 +30,17 @@ _DECIDED = {
 }
 
 
+def held_reason(memory: Memory) -> str:
+    """Why a memory waits for a person whatever the settings say: it is tier 3, or reads like an instruction; "" where it need not."""
+    return tier_3_reason(memory) or injection_problem(memory)
+
+
 def person_only_reason(memory: Memory, settings: GateSettings) -> str:
     """Why no agent may make this memory active; "" where one may.
 
     It is tier 3, reads like an instruction, an untrusted source said it, or the settings let it not become active by itself.
     """
-    if held := tier_3_reason(memory) or injection_problem(memory):
+    if held := held_reason(memory):
         return held
     if is_evidence(memory):
         return f"it comes from {origin_of(memory)} ({memory.source or 'unknown'})"
@@ -86,6 +93,7 @@ def approve(memories: "LockedMemories", memory: Memory, actor: str, settings: Ga
     memories.check(active)
     active = memories.supersede(active, replaced_by(memories, active))
     memories.put(active)
+    reject_replaced(memories, active, actor)
     return active
 
 
@@ -96,4 +104,16 @@ def reject(memories: "LockedMemories", memory: Memory, actor: str) -> Memory:
     refuse_rejection(actor, memory)
     rejected = memory.but(status="rejected", updated=memories.now)
     memories.put(rejected)
+    return rejected
+
+
+def reject_replaced(memories: "LockedMemories", memory: Memory, actor: str) -> list[Memory]:
+    """Reject the candidates that an active memory supersedes; those that the actor may not reject keep waiting."""
+    if memory.status not in CURRENT:
+        return []
+    rejected = []
+    for other in filter(None, map(memories.get, memory.supersedes)):
+        if other.status == "candidate":
+            with suppress(Refused):
+                rejected.append(reject(memories, other, actor))
     return rejected

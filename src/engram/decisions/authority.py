@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from engram.gates.instructions import injection_problem
 from engram.gates.trust import is_inferred, tier_3_reason, tier_of
 from engram.model.errors import ChangedMeanwhile, Refused
 from engram.model.lazy import fields
@@ -118,6 +119,13 @@ def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
             f"{memory.id} was said by {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
             "(with the same `engram` command); or `learn` what is true now, and it waits for review"
         )
+
+
+def refuse_instructions(actor: str, memory: Memory, decision: str) -> None:
+    """Raise `Refused` where anyone but a person would write instructions to the reader into a memory."""
+    # An actor without a name is no person here, although a file written by hand names none.
+    if actor != "human" and (problem := injection_problem(memory)):
+        raise Refused(f"{problem}; a person may {decision} at a terminal")
 
 
 def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:

@@ -98,15 +98,15 @@ class _GateRun:
     def _answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
         # Reasons quote stored and proposed text, which may try to instruct the agent that reads them.
         return Verdict(
-            outcome,
-            gate,
-            notice(self.note + reason),
-            other,
-            _STATUS.get(outcome, "candidate"),
-            tuple(self.passed),
-            tuple(self.conflicts),
-            self.withdrawn,
-            outcome == Outcome.CONTRADICTION and self._trust().status == "active",
+            outcome=outcome,
+            gate=gate,
+            reason=notice(self.note + reason),
+            other=other,
+            status=_STATUS.get(outcome, "candidate"),
+            passed=tuple(self.passed),
+            conflicts=tuple(self.conflicts),
+            withdrawn=self.withdrawn,
+            waits_alone=outcome == Outcome.CONTRADICTION and self._trust().status == "active",
         )
 
     def _mention(self, memory: Memory) -> str:

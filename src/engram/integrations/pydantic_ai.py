@@ -222,7 +222,7 @@ class _MemoryTools(Generic[AgentDepsT]):
 
         def remembered(mem: "Engram", scope: str) -> str:
             if is_paused(mem.store):
-                return _outcome(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
+                return _outcome(Decision(outcome=Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
             return _outcome(
                 mem.remember(fact, source=REMEMBER, scope=scope, type=kind, confidence=confidence, cues=tuple(cues))
             )

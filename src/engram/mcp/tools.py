@@ -169,7 +169,7 @@ def _remember(call: "Call", given: Given) -> Learned:
     if is_paused(mem.store):
         from engram.client import PAUSED
 
-        return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
+        return Learned.of(Decision(outcome=Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
     fields, placed = _placed(mem, given, statement=given["statement"], type=given["type"])
     decision = mem.remember(source=REMEMBER, relation="update" if given.get("supersedes") else "", **fields)
     if call.can_ask:

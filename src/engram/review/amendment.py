@@ -5,14 +5,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.decisions.approval import refuse_approval
-from engram.decisions.authority import BY_HAND, refuse_lower_tier, refuse_unapproved
+from engram.decisions.authority import BY_HAND, refuse_instructions, refuse_lower_tier, refuse_unapproved
 from engram.decisions.change import Change
 from engram.decisions.conflicts import conflict_link
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
 from engram.decisions.resolution import confirmed, merged_into
 from engram.decisions.versions import refuse_second_head
-from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit, judge, mention
 from engram.gates.proposal import GateSettings, Verdict
 from engram.gates.trust import is_human
@@ -142,7 +141,7 @@ class Amender:
         statement = remove_invisible(statement)
         if not statement.strip():
             raise InvalidInput("merge needs a merged statement: --statement TEXT")
-        self._refuse_command(found[0].but(statement=statement), actor)
+        refuse_instructions(actor, found[0].but(statement=statement), "merge them")
         lineages = Lineages(self.store, self.clock)
         about = dict.fromkeys(version.id for memory in found for version in lineages.versions(memory.id))
         refuse_foreign_versions(self.store, found[0].id, list(about), scopes)
@@ -173,11 +172,6 @@ class Amender:
         if len(owners) > 1:
             raise InvalidInput(f"these are in {' and '.join(owners)}: only memories of one scope can be merged")
         return list(found.values())
-
-    def _refuse_command(self, memory: Memory, actor: str) -> None:
-        problem = "" if is_human(actor) else injection_problem(memory)
-        if problem:
-            raise Refused(f"{problem}; a person may merge them at a terminal")
 
 
 def _editable(memory: Memory) -> Memory:
