@@ -52,7 +52,7 @@ class Text(Kind):
     @property
     def expected(self) -> str:
         if self.choices:
-            return f"one of {', '.join(self.choices)}"
+            return f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
         return "text, and not empty" if self.least else "text"
 
     def parse(self, word: str) -> Any:
