@@ -152,8 +152,10 @@ def _names() -> re.Pattern[str]:
 
 
 def _strings(tree: ast.Module) -> Iterator[ast.Constant]:
-    """The texts of a module, less its docstrings."""
+    """The texts of a module, less its docstrings and the help of its verbs."""
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) > 1]
+    docs |= {id(call.args[1]) for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Verb"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from engram.cli.main import LASTING, PROGRAM
-from engram.cli.parser import Handler, Parameter, parameters
+from engram.cli.parser import Parameter, parameters
 from engram.verbs.declaration import Group, Option, Verb
 from tests.cli.conftest import Console
 from tests.properties import examples
@@ -27,7 +27,7 @@ SKIPPED = LASTING | {"demo"}
 CODES = frozenset({0, 1, 2, 3})
 
 
-def verbs() -> Iterator[tuple[tuple[str, ...], Verb | Handler]]:
+def verbs() -> Iterator[tuple[tuple[str, ...], Verb]]:
     """Every verb with the words that call it."""
     for name, found in PROGRAM.verbs.items():
         if name in SKIPPED:

@@ -7,11 +7,12 @@ import pytest
 
 from engram.cli.display import ago, line, shown
 from engram.cli.help import described, full_help
-from engram.cli.main import PROGRAM, SECTIONS
-from engram.cli.parser import Handler, parameters
+from engram.cli.main import PROGRAM
+from engram.cli.parser import parameters
 from engram.cli.reference import markdown
 from engram.cli.surface import Surface, code_of
 from engram.model import errors
+from engram.verbs import SECTIONS
 from engram.verbs.declaration import Group, Verb
 from tests.tables import table
 
@@ -20,8 +21,8 @@ from .conftest import Console
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
-def functions() -> list[tuple[str, Verb | Handler]]:
-    found: list[tuple[str, Verb | Handler]] = []
+def functions() -> list[tuple[str, Verb]]:
+    found: list[tuple[str, Verb]] = []
     for name, verb in PROGRAM.verbs.items():
         if isinstance(verb, Group):
             found += [(f"{name} {own}", each) for own, each in verb.verbs.items() if not isinstance(each, Group)]

@@ -18,7 +18,7 @@ from engram.model.memory import Memory
 from engram.model.reserved_keys import IN_BUFFER
 from engram.sessions.jobs import FIRST_WAIT, LEASE
 from engram.store.ledger import ledger_scope
-from engram.store.protocol import NewEvent
+from engram.store.new_events import NewEvent
 from engram.store.states import StoreSpend
 from tests.backends import Backend
 from tests.clock import Clock

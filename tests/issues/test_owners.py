@@ -16,9 +16,9 @@ from engram.model.event import Event, Session
 from engram.store.files.log.ledger import ledger_name
 from engram.store.home import open_home
 from engram.store.ledger import Head, chained_events, ledger_scope
+from engram.store.new_events import NewEvent
 from engram.store.postgres.connections import connect
 from engram.store.postgres.schema import migrate
-from engram.store.protocol import NewEvent
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.homes import home_of

@@ -103,7 +103,7 @@ def test_threads_may_save_the_same_session_at_once(tmp_path: Path) -> None:
 def test_a_ledger_that_is_anothers_is_not_written_to(tmp_path: Path) -> None:
     """Where the file system does not tell capitals from small letters, `Talk` finds the file of `talk`."""
     from engram.store.files.store.backend import FilesStore
-    from engram.store.protocol import NewEvent
+    from engram.store.new_events import NewEvent
 
     store = FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))
     try:

@@ -93,7 +93,7 @@ def test_a_candidate_in_other_words_than_the_users_is_named_by_its_id_alone(mem:
     said = mem.observe("chat", role, PAIN, scope="user")
     waiting = candidate(mem, PAIN, evidence=[{"event": said.id}], scope="user")
     part = mem.recall(MEDICINE).text.partition("Unconfirmed, waiting for review:\n")[2]
-    assert part == f"1 not shown before review: {waiting.id}"
+    assert part == f"1 not shown before review: {waiting.id} (`list` with status candidate shows them)"
 
 
 def test_a_candidate_without_evidence_is_named_by_its_id_alone(mem: Engram) -> None:

@@ -1,24 +1,30 @@
 """Each verb is declared once, and every surface agrees with its declaration."""
 
 import inspect
-from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, get_args
 
 from engram import Engram
 from engram.cli.main import PROGRAM, find_handler
 from engram.mcp.tools import TOOLS
-from engram.verbs import FAMILIES, find_declaration
-from engram.verbs.declaration import REQUIRED, Command, Group, Method, NotOffered, Tool, Verb, command_default
+from engram.verbs import FAMILIES
+from engram.verbs.declaration import (
+    REQUIRED,
+    SAME,
+    Command,
+    Group,
+    Method,
+    NotOffered,
+    ToolOffer,
+    Verb,
+    command_default,
+)
 
 
-def declarations() -> Iterator[Verb]:
-    """Every declared verb."""
-    for name in FAMILIES:
-        found = find_declaration(name)
-        if isinstance(found, Verb):
-            yield found
-        else:
-            yield from (verb for verb in found.verbs.values() if isinstance(verb, Verb))
+def declarations() -> list[Verb]:
+    """Every declared verb, also those that only the library offers."""
+    modules = [import_module(f"engram.verbs.{family}") for family in sorted({*FAMILIES.values()})]
+    return [verb for module in modules for verb in vars(module).values() if isinstance(verb, Verb)]
 
 
 def unpacked(annotation: Any) -> str:
@@ -55,15 +61,21 @@ def test_every_handler_takes_what_the_command_line_reads() -> None:
         if not isinstance(verb.command, Command):
             continue
         parameters = inspect.signature(find_handler(verb)).parameters
-        takes_rest = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
         declared = {one.name: command_default(one) for one in verb.options()}
+        always_given = {
+            one.name for one in verb.options() if one.command and one.command.default not in (SAME, None, "")
+        }
         for name, parameter in list(parameters.items())[1:]:
             if parameter.kind is parameter.VAR_KEYWORD:
+                declared.clear()
                 continue
-            default = declared.pop(name, inspect.Parameter.empty)
-            if (default is REQUIRED) != (parameter.default is parameter.empty):
+            default = declared.pop(name, "not declared")
+            if parameter.default is parameter.empty:
+                if default is not REQUIRED and name not in always_given:
+                    differing[f"{verb.name}({name})"] = (default, "required")
+            elif parameter.default != default and (parameter.default or default):
                 differing[f"{verb.name}({name})"] = (default, parameter.default)
-        if declared and not takes_rest:
+        if declared:
             differing[verb.name] = (sorted(declared), "not taken")
     assert differing == {}
 
@@ -76,10 +88,17 @@ def test_a_verb_is_offered_everywhere_or_says_why_not() -> None:
 
 
 def test_every_declared_tool_is_listed() -> None:
-    named = {verb.tool.name for verb in declarations() if isinstance(verb.tool, Tool)}
+    named = {verb.tool.name for verb in declarations() if isinstance(verb.tool, ToolOffer)}
     assert named <= set(TOOLS)
 
 
 def test_every_declared_verb_is_one_of_the_command_line() -> None:
     assert set(FAMILIES) <= set(PROGRAM.verbs)
     assert all(isinstance(PROGRAM.verbs[name], Verb | Group) for name in FAMILIES)
+
+
+def test_every_call_of_the_memory_is_declared_once() -> None:
+    declared = [verb.library.name for verb in declarations() if isinstance(verb.library, Method)]
+    calls = {name for name, _ in inspect.getmembers(Engram, inspect.isfunction) if not name.startswith("_")}
+    aliases = {"get_memories", "get_lineage"}
+    assert sorted(declared) == sorted(calls - aliases - {"close"})

@@ -1,19 +1,22 @@
 """The table of coding agents: every module in `agents/known/`, loaded when its record is asked for."""
 
-import pkgutil
 from collections import Counter
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
-from engram.agents import known
 from engram.agents.agent import CodingAgent, SessionStore
 from engram.model.errors import InvalidInput
+
+_KNOWN = Path(__file__).with_name("known")
 
 
 @cache
 def agent_names() -> tuple[str, ...]:
     """The names of all agents, sorted; no record is loaded."""
-    return tuple(sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(known.__path__)))
+    # `pkgutil` would load `inspect`, which costs a hook more than all records.
+    modules = {path.stem for path in _KNOWN.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    return tuple(sorted(name.replace("_", "-") for name in modules - {"__init__"}))
 
 
 @cache
@@ -21,7 +24,7 @@ def find_agent(name: str) -> CodingAgent:
     """The record of an agent. Raises `InvalidInput` for an unknown name."""
     if name not in agent_names():
         raise InvalidInput(f"Unknown harness {name!r}; choose {', '.join(agent_names())}")
-    agent: CodingAgent = import_module(f"{known.__name__}.{name.replace('-', '_')}").AGENT
+    agent: CodingAgent = import_module(f"engram.agents.known.{name.replace('-', '_')}").AGENT
     return agent
 
 

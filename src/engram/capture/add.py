@@ -13,6 +13,7 @@ from engram.capture.duplicates import replacing, superseded_versions
 from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
 from engram.capture.more_cues import CueAdder
 from engram.capture.withdrawal import Withdrawals
+from engram.decisions.approval import reject_replaced
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose
@@ -205,6 +206,7 @@ class Adder(MemoryWriter):
                 try:
                     known = self._added(memories, memory, names[i], batch, changes.get(i))
                     memories.put(known, vectors[i] if vectors is not None else None, team=batch.team, judged=True)
+                    reject_replaced(memories, known, batch.source)
                 except REFUSALS as error:
                     raise ItemRefused(i, error) from error
                 places.add(i)

@@ -26,7 +26,8 @@ from engram.rules.sources import rank_of
 from engram.sessions.jobs import LEASE, wait_after
 from engram.sessions.observations import new_event
 from engram.settings import Settings
-from engram.store.protocol import JobFactory, NewEvent, Store, no_jobs
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
+from engram.store.protocol import Store
 from engram.text.time.zone import SYSTEM
 
 CAPTURE = "capture"

@@ -13,6 +13,7 @@ from engram.capture.memory_writer import MemoryWriter, contradicting, named, wit
 from engram.capture.other_scopes import has_memories_elsewhere, scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
+from engram.decisions.approval import reject_replaced
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
@@ -32,7 +33,7 @@ from engram.rules.eligibility import outlasts
 from engram.rules.memory_names import name_for
 from engram.store.records import CURRENT, refuse_foreign_ids
 from engram.store.references import find_memory
-from engram.text.display import notice
+from engram.text.display import notice, word
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -167,7 +168,10 @@ class Learner(MemoryWriter):
             verdict, heads = _waiting(verdict, memory.source, above), []
         stored = memories.supersede(_stored(memories, memory, verdict, session, memories.now), heads)
         memories.put(stored, vector, judged=True)
-        return _decision(_succeeding(verdict, memory, heads) if heads else verdict, stored)
+        verdict = _succeeding(verdict, memory, heads) if heads else verdict
+        if rejected := reject_replaced(memories, stored, memory.source):
+            verdict = _replacing_candidates(verdict, rejected)
+        return _decision(verdict, stored)
 
     def _judged(self, proposal: Proposal, known: Known) -> Verdict:
         """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
@@ -288,6 +292,14 @@ def _succeeding(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Ve
     if replaced:
         return replace(verdict, outcome=Outcome.SUPERSEDED, other=replaced[0])
     return replace(verdict, outcome=Outcome.CREATED, reason=exception_reason(memory, heads[0]), other=heads[0])
+
+
+def _replacing_candidates(verdict: Verdict, rejected: Sequence[Memory]) -> Verdict:
+    """The verdict on a memory that replaces candidates, which no longer wait."""
+    reason = f"{verdict.reason}; rejected {', '.join(word(other.id) for other in rejected)}, which waited for review"
+    other = rejected[0] if verdict.outcome == Outcome.CREATED else verdict.other
+    outcome = Outcome.SUPERSEDED if verdict.outcome == Outcome.CREATED else verdict.outcome
+    return replace(verdict, outcome=outcome, reason=reason, other=other)
 
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:

@@ -35,7 +35,8 @@ from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
 from engram.model.types import memory_type
 from engram.rules.scopes import seen_from
 from engram.rules.sources import CAPTURED, may_replace
-from engram.store.protocol import NewEvent, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Store
 from engram.store.records import CURRENT, start_of
 from engram.text.content_hash import quote_hash
 

@@ -3,12 +3,12 @@
 import inspect
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
 from engram.cli.display import Cell, lines, shown
-from engram.cli.parser import GLOBALS, Handler, HelpRequested, Parameter, UsageError, find_verb, parameters
+from engram.cli.parser import GLOBALS, HelpRequested, Parameter, UsageError, find_verb, parameters
 from engram.verbs.declaration import REQUIRED, Group, Positional, Verb
 
 WIDEST = 100
@@ -18,7 +18,7 @@ Row = list[Cell]
 EPILOGUE = "`engram VERB --help` explains a verb. `engram demo` shows the program at work."
 
 
-def show(request: HelpRequested, program: Group, sections: Mapping[str, Sequence[str]]) -> int:
+def show(request: HelpRequested, program: Group, sections: Mapping[str, Iterable[str]]) -> int:
     """Print the help that was requested; where a verb is missing, on stderr, as wrong usage. Returns the exit code."""
     rows = list(_rows(request.path, program, sections))
     if request.missing:
@@ -35,7 +35,7 @@ def complain(error: UsageError) -> None:
     sys.stderr.write(f"engram: {shown(str(error))}\nTry `{where}`.\n")
 
 
-def _rows(path: str, program: Group, sections: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+def _rows(path: str, program: Group, sections: Mapping[str, Iterable[str]]) -> Iterator[Row]:
     found = find_verb(program, path)
     name = " ".join(["engram", *path.split()])
     if not isinstance(found, Group):
@@ -53,7 +53,7 @@ def _rows(path: str, program: Group, sections: Mapping[str, Sequence[str]]) -> I
         yield [EPILOGUE]
 
 
-def _verb(name: str, verb: Verb | Handler) -> Iterator[Row]:
+def _verb(name: str, verb: Verb) -> Iterator[Row]:
     declared = list(described(parameters(verb)))
     arguments = [(written, text) for kind, written, text in declared if kind == "argument"]
     options = [(written, text) for kind, written, text in declared if kind == "option"]
@@ -65,12 +65,12 @@ def _verb(name: str, verb: Verb | Handler) -> Iterator[Row]:
     yield from _table("Options", [*options, *_global_rows()])
 
 
-def full_help(verb: Verb | Handler) -> str:
+def full_help(verb: Verb) -> str:
     """What the command line says about a verb."""
-    return inspect.cleandoc(verb.help) if isinstance(verb, Verb) else inspect.getdoc(verb) or ""
+    return inspect.cleandoc(verb.help)
 
 
-def summary(found: "Verb | Handler | Group") -> str:
+def summary(found: "Verb | Group") -> str:
     """The first sentence of what a verb says about itself."""
     text = found.help if isinstance(found, Group) else full_help(found)
     return " ".join(text.split("\n\n")[0].split()).split(". ")[0].rstrip(".")

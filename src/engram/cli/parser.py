@@ -1,56 +1,35 @@
-"""The reader of command lines. What a verb takes is in its declaration (`engram.verbs`), which the help and docs/cli.md use, too.
-
-A verb without one is a function: its first parameter is the `Surface`, every other one an `Argument` or an `Option` inside
-`Annotated`, or a class of `Options` that several verbs share.
-"""
+"""The reader of command lines. What a verb takes is in its declaration (`engram.verbs`), which the help and docs/cli.md use, too."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import FunctionType, NoneType, UnionType
-from typing import Any, NoReturn, Union, cast, get_args, get_origin
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
-from engram.model.lazy import own_annotations
 from engram.verbs.declaration import REQUIRED, SAME, Group, Option, Positional, Verb, command_default
-from engram.verbs.kinds import File, Flag, Kind, Number, Text, Texts, Whole, WrongValue
+from engram.verbs.kinds import Flag, Kind, Text, WrongValue
 
-__all__ = [
-    "GLOBALS", "REQUIRED", "Argument", "Group", "Handler", "HelpRequested", "Option", "Options", "Parameter", "UsageError", "Verb",
-    "find_verb", "parameters", "read",
-]  # fmt: skip
-Handler = Callable[..., None]
 HELP = ("-h", "--help")
-Argument = Positional
-_KINDS: dict[type, Kind] = {str: Text(), int: Whole(), float: Number(), bool: Flag(), Path: File()}
-
-
-class Options:
-    """Parameters that several verbs share: a subclass annotates them, and a verb takes the subclass as one parameter."""
-
-    def __init__(self, **given: Any) -> None:
-        self.__dict__.update(given)
 
 
 class Parameter:
-    """One parameter of a verb on the command line: its spelling, its kind, and the shared `Options` it belongs to."""
+    """One parameter of a verb on the command line: its spelling, its kind, its default."""
 
-    def __init__(self, name: str, spec: Positional | Option, kind: Kind, default: Any, owner: str = "") -> None:
-        self.name, self.spec, self.kind, self.default, self.owner = name, spec, kind, default, owner
-
-    @classmethod
-    def annotated(cls, name: str, annotation: Any, default: Any, owner: str = "") -> "Parameter":
-        """From the annotation of a function's parameter."""
-        declared, spec = get_args(annotation)[:2]
-        (alternative,) = [kind for kind in _alternatives(declared) if kind is not NoneType]
-        if get_origin(alternative) is not list:
-            return cls(name, spec, _KINDS[alternative], default, owner)
-        (item,) = get_args(alternative)
-        return cls(name, spec, File(is_many=True) if item is Path else Texts(), default, owner)
+    def __init__(self, name: str, spec: Positional | Option, kind: Kind, default: Any) -> None:
+        self.name, self.spec, self.kind, self.default = name, spec, kind, default
 
     @property
     def required(self) -> bool:
         """Whether it must be given."""
         return self.default is REQUIRED
+
+    @property
+    def is_always_passed_on(self) -> bool:
+        """Whether the verb is given the default, because the command line alone has it."""
+        return self.spec.default not in (SAME, REQUIRED, None)
+
+    @property
+    def variable(self) -> str:
+        """The value of the environment variable that may provide it."""
+        return os.environ.get(self.spec.envvar, "") if self.spec.envvar else ""
 
     def parse(self, word: str) -> Any:
         """The value of a word. Raises `ValueError` that says what it takes."""
@@ -60,44 +39,20 @@ class Parameter:
             raise ValueError(f"{self.spec.label} must be {error}, not {word!r:.40}") from None
 
 
-def _alternatives(declared: Any) -> tuple[Any, ...]:
-    return get_args(declared) if get_origin(declared) in (UnionType, Union) else (declared,)
+def parameters(verb: Verb) -> Iterator[Parameter]:
+    """What the command line takes for a verb."""
+    for argument in verb.options():
+        assert argument.command is not None
+        yield Parameter(argument.name, argument.command, argument.kind, command_default(argument))
 
 
-def parameters(verb: Verb | Handler) -> Iterator[Parameter]:
-    """What a verb takes, shared options included, without the surface."""
-    if isinstance(verb, Verb):
-        for argument in verb.options():
-            assert argument.command is not None
-            yield Parameter(argument.name, argument.command, argument.kind, command_default(argument))
-        return
-    function = cast(FunctionType, verb)
-    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
-    values = function.__defaults__ or ()
-    defaults = dict(zip(names[len(names) - len(values) :], values, strict=True))
-    shared = _shared_options(verb)
-    for name in names:
-        if name in shared:
-            yield from _shared(shared[name], name)
-        else:
-            yield Parameter.annotated(name, function.__annotations__[name], defaults.get(name, REQUIRED))
-
-
-def _shared_options(verb: Handler) -> dict[str, type[Options]]:
-    """The parameters of a verb that are classes of shared options."""
-    declared = cast(FunctionType, verb).__annotations__
-    return {name: kind for name, kind in declared.items() if isinstance(kind, type) and issubclass(kind, Options)}
-
-
-def _shared(group: type[Options], owner: str) -> Iterator[Parameter]:
-    for base in reversed(group.__mro__):
-        for name, annotation in own_annotations(base).items():
-            yield Parameter.annotated(name, annotation, getattr(group, name, REQUIRED), owner)
-
-
-_HOME = Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.")
 GLOBALS = (
-    Parameter("home", _HOME, Text(), None),
+    Parameter(
+        "home",
+        Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.", default=None),
+        Text(),
+        None,
+    ),
     Parameter("as_json", Option("--json", help="Answer in JSON."), Flag(), False),
 )
 """What every verb takes, before or after its name."""
@@ -119,22 +74,19 @@ class HelpRequested(Exception):
         self.path, self.missing = path, missing
 
 
-def find_verb(program: Group, path: str) -> "Verb | Handler | Group":
+def find_verb(program: Group, path: str) -> "Verb | Group":
     """The verb or group that a path such as `session start` names."""
-    found: Verb | Handler | Group = program
+    found: Verb | Group = program
     for name in path.split():
         assert isinstance(found, Group)
         found = found.verbs[name]
     return found
 
 
-def read(words: Sequence[str], program: Group) -> tuple[Verb | Handler, dict[str, Any]]:
-    """The verb and its values, global ones included. Raises `UsageError` or `HelpRequested`.
-
-    Of a declared verb they are the values that were given, and defaults that only the command line has.
-    """
+def read(words: Sequence[str], program: Group) -> tuple[Verb, dict[str, Any]]:
+    """The verb and its values, global ones included. Raises `UsageError` or `HelpRequested`."""
     reader = _Reader(words)
-    found: Verb | Handler | Group = program
+    found: Verb | Group = program
     while isinstance(found, Group):
         found = reader.choose(found)
     return found, reader.values(found)
@@ -147,7 +99,7 @@ class _Reader:
         self.words, self.path = list(words), ""
         self.given: dict[str, Any] = {}
 
-    def choose(self, group: Group) -> "Verb | Handler | Group":
+    def choose(self, group: Group) -> "Verb | Group":
         """Take the name of a verb off the line, and the global options before it."""
         known = _by_name(GLOBALS)
         while self.words and self.words[0].startswith("-"):
@@ -160,26 +112,16 @@ class _Reader:
         self.path = f"{self.path} {name}".strip()
         return group.verbs[name]
 
-    def values(self, verb: Verb | Handler) -> dict[str, Any]:
-        """Read the rest of the line as the parameters of a verb; shared ones come as an instance of their class."""
+    def values(self, verb: Verb) -> dict[str, Any]:
+        """Read the rest of the line: the values that were given, and the defaults that only the command line has."""
         declared = [*parameters(verb), *GLOBALS]
         loose = self._take_options(_by_name(declared))
         self._take_arguments(loose, [p for p in declared if isinstance(p.spec, Positional)])
-        if isinstance(verb, Verb):
-            values = {p.name: self._value(p) for p in declared}
-            own = {
-                one.name
-                for one in verb.options()
-                if one.command is not None and one.command.default not in (SAME, None)
-            }
-            kept = {*self.given, *own, *(p.name for p in (*GLOBALS, *declared) if self._is_in_environment(p))}
-            kept |= {p.name for p in GLOBALS}
-            return {name: value for name, value in values.items() if name in kept}
-        found = {(p.owner, p.name): self._value(p) for p in declared}
-        values = {name: value for (owner, name), value in found.items() if not owner}
-        for shared, kind in _shared_options(verb).items():
-            values[shared] = kind(**{name: value for (owner, name), value in found.items() if owner == shared})
-        return values
+        found = {p.name: self._value(p) for p in declared if self._is_given(p) or p.required or p.is_always_passed_on}
+        return {**{p.name: p.default for p in GLOBALS}, **found}
+
+    def _is_given(self, parameter: Parameter) -> bool:
+        return parameter.name in self.given or bool(parameter.variable)
 
     def _take_options(self, known: Mapping[str, Parameter]) -> list[str]:
         """Take every option off the line; the rest are arguments."""
@@ -237,14 +179,11 @@ class _Reader:
         if parameter.name in self.given:
             value = self.given[parameter.name]
             return parameter.kind.collect(value) if parameter.kind.is_many else value
-        if self._is_in_environment(parameter):
-            return self._parse(parameter, os.environ[parameter.spec.envvar])
+        if parameter.variable:
+            return self._parse(parameter, parameter.variable)
         if parameter.required:
             self._refuse(f"{parameter.spec.label} is missing: {parameter.spec.help}")
         return parameter.default
-
-    def _is_in_environment(self, parameter: Parameter) -> bool:
-        return bool(parameter.spec.envvar and os.environ.get(parameter.spec.envvar))
 
     def _parse(self, parameter: Parameter, text: str) -> Any:
         try:

@@ -4,8 +4,9 @@ import sys
 from collections.abc import Iterator
 
 from engram.cli.help import described, full_help
-from engram.cli.main import PROGRAM, SECTIONS
-from engram.cli.parser import Handler, parameters
+from engram.cli.main import PROGRAM
+from engram.cli.parser import parameters
+from engram.verbs import SECTIONS
 from engram.verbs.declaration import Group, Verb
 
 INTRODUCTION = """# The command line
@@ -66,7 +67,7 @@ def _group(name: str, group: Group) -> Iterator[str]:
         yield _verb(f"{name} {own}", verb, level=3)
 
 
-def _verb(name: str, verb: Verb | Handler, level: int = 2) -> str:
+def _verb(name: str, verb: Verb, level: int = 2) -> str:
     declared = list(described(parameters(verb)))
     usage = " ".join(["engram", name, *(written for kind, written, _ in declared if kind == "argument")])
     options = " [OPTIONS]" if any(kind == "option" for kind, _, _ in declared) else ""

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
-from functools import wraps
 from pathlib import Path
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from engram.model.arguments import (
     ANY,
@@ -16,7 +14,7 @@ from engram.model.arguments import (
     words,
 )
 from engram.model.errors import InvalidInput
-from engram.model.fields import FILTER_ALIASES, Owner, aware, renamed
+from engram.model.fields import FILTER_ALIASES, aware, renamed
 from engram.rules.scopes import parse_scope
 
 if TYPE_CHECKING:
@@ -38,9 +36,6 @@ class OpenOptions(TypedDict, total=False):
     time_zone: str | tzinfo | None
 
 
-Verb = TypeVar("Verb", bound=Callable[..., Any])
-CO_VARKEYWORDS = 0x08
-"""The constant of `inspect`, which is slow to import."""
 OWNERS = ("agent_id", "user_id")
 FILTER_TIMES = ("since", "until", "as_of", "known_at")
 FIELD_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
@@ -86,24 +81,6 @@ def owned(given: Mapping[str, Any]) -> dict[str, Any]:
             "give agent_id and user_id, or a scope, not both: an owner's scope is `scope_for(agent_id, user_id)`"
         )
     return {**rest, "scope": owner_scope(**owner)}
-
-
-def owners_only(verb: Verb) -> Verb:
-    """A verb whose `**owner` accepts only the names of `Owner`, and raises `TypeError` for others."""
-    code = cast(FunctionType, verb).__code__
-    named = code.co_argcount + code.co_kwonlyargcount
-    if not code.co_flags & CO_VARKEYWORDS or code.co_varnames[named] != "owner":
-        return verb
-    known = {*code.co_varnames[:named], *Owner.__annotations__}
-
-    @wraps(verb)
-    def checked(*args: Any, **given: Any) -> Any:
-        unknown = next((name for name in given if name not in known), None)
-        if unknown is not None:
-            raise TypeError(f"{verb.__qualname__}() got an unexpected keyword argument {unknown!r}")
-        return verb(*args, **given)
-
-    return cast(Verb, checked)
 
 
 def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -12,6 +12,8 @@ from engram.model.memory import Memory
 from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Progress
 from engram.store.states import is_paused
+from engram.verbs import store, work
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
@@ -28,6 +30,7 @@ ANOTHER_HARVEST = "another process harvests now; the waiting sessions are left t
 class CaptureVerbs(Facets):
     """The verbs that read what was said, and keep what is worth it."""
 
+    @declared(work.ADD_CONVERSATION)
     def add_conversation(
         self,
         user_message: str,
@@ -68,6 +71,7 @@ class CaptureVerbs(Facets):
             key=key,
         )
 
+    @declared(work.EXTRACT)
     def extract(
         self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
     ) -> "list[Extracted]":
@@ -78,6 +82,7 @@ class CaptureVerbs(Facets):
         at = in_zone(self._clock(), self.time_zone)
         return extract(turns, at=at, extract_assistant_response=extract_assistant_response)
 
+    @declared(work.HARVEST)
     def harvest(
         self,
         path: str | Path | None = None,
@@ -117,6 +122,7 @@ class CaptureVerbs(Facets):
             found.add(run.harvest(selection))
         return found
 
+    @declared(work.HARVEST_SPOOLED)
     def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
         """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
 
@@ -142,6 +148,7 @@ class CaptureVerbs(Facets):
 
         return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
 
+    @declared(work.IMPORT_CHATS)
     def import_chats(
         self,
         path: str | Path,
@@ -161,6 +168,7 @@ class CaptureVerbs(Facets):
         chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
         return chats.take(Path(path).absolute(), format)
 
+    @declared(store.IMPORT)
     def import_memories(
         self,
         path: str | Path,

@@ -11,6 +11,8 @@ from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import ABOUT, HELPFUL
 from engram.store.states import is_paused
+from engram.verbs import retrieval
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,6 +34,7 @@ MOST_FOR_TASK = 5
 class ContextVerbs(ReadVerbs):
     """The verbs that answer from memories and sources."""
 
+    @declared(retrieval.RECALL_CONTEXT)
     def recall_context(
         self,
         query: str = "",
@@ -72,6 +75,7 @@ class ContextVerbs(ReadVerbs):
             summary = "" if memories_only else context.summary(query, page)
             return _recalled(query, page, stopped, found.warnings, context, summary)
 
+    @declared(retrieval.PREPARE)
     def prepare(
         self,
         task: str,

@@ -6,10 +6,9 @@ A process that only recalls never loads the gates, one that only writes never lo
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import FIELD_TIMES, named_owner, narrowed, owned, owners_only, zoned
+from engram.client.arguments import FIELD_TIMES, named_owner, narrowed, owned, zoned
 from engram.model.arguments import words
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import EVENT_TYPES
@@ -17,7 +16,6 @@ from engram.model.fields import Owner
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
-from engram.rules.argument_limits import limit_verb
 from engram.rules.scopes import EVERYWHERE, GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.ledger import ledger_scope
@@ -27,7 +25,8 @@ from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
-from engram.verbs.calls import signature_of
+from engram.verbs import retrieval
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,17 +98,6 @@ class LazyScreen:
 
 class Facets:
     """The parts of an open memory, and how callers' arguments become scopes and filters."""
-
-    def __init_subclass__(cls) -> None:
-        """Name methods after `Engram` in a `TypeError`, let `**owner` take only the names of `Owner`, and limit all arguments."""
-        checked: dict[FunctionType, Any] = {}
-        for name, part in list(vars(cls).items()):
-            if isinstance(part, FunctionType) and signature_of(part) is None:
-                part.__qualname__ = f"Engram.{part.__name__}"
-                # An alias stays the same function as the verb it is an alias of.
-                if part not in checked:
-                    checked[part] = owners_only(part) if name.startswith("_") else limit_verb(owners_only(part))
-                setattr(cls, name, checked[part])
 
     def __init__(
         self,
@@ -344,8 +332,7 @@ class Facets:
         seen = self._seen(scope, {}).scopes
         return EVERYWHERE if seen is None else seen
 
-    @limit_verb
-    @owners_only
+    @declared(retrieval.SCOPES_FOR)
     def scopes_for(self, **owner: Unpack[Owner]) -> OwnerScopes | None:
         """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
 
@@ -446,8 +433,7 @@ class Facets:
 
         return Upkeep(self.store, self._clock, self.settings)
 
-    @limit_verb
-    @owners_only
+    @declared(retrieval.GET)
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner.
 

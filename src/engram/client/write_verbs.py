@@ -21,7 +21,7 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
 from engram.store.references import Scopes, find_memory
 from engram.store.states import is_paused
-from engram.verbs import writing
+from engram.verbs import graph, memories, store
 from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _includes(stored: Any, given: Any) -> bool:
 class WriteVerbs(Facets):
     """The verbs that change memories."""
 
-    @declared(writing.LEARN)
+    @declared(memories.LEARN)
     def learn(
         self,
         statement: str = "",
@@ -143,6 +143,7 @@ class WriteVerbs(Facets):
         decision = settled(found, choice, given, learn, update) if choice else found
         return replace(decision, warnings=(*warnings, *decision.warnings)) if warnings else decision
 
+    @declared(memories.REMEMBER)
     def remember(
         self,
         statement: str = "",
@@ -161,6 +162,7 @@ class WriteVerbs(Facets):
         )
         return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
+    @declared(memories.ADD)
     def add(
         self,
         statement: str = "",
@@ -193,6 +195,7 @@ class WriteVerbs(Facets):
         folder = begin_team(self.store, self.directory)
         return str(folder), self.scope_here()
 
+    @declared(memories.ADD_BATCH)
     def add_batch(
         self,
         items: Sequence[Mapping[str, Any]],
@@ -215,6 +218,7 @@ class WriteVerbs(Facets):
 
         return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepared, progress=progress)
 
+    @declared(memories.REVISE)
     def revise(
         self,
         ref: str,
@@ -238,6 +242,7 @@ class WriteVerbs(Facets):
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, scopes=scopes, **given)
 
+    @declared(memories.UPDATE)
     def update(
         self,
         ref: str,
@@ -264,7 +269,7 @@ class WriteVerbs(Facets):
         absorbed: str = "",
     ) -> Memory:
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
-        from engram.capture.draft import checked_fields
+        from engram.capture.draft import checked_fields, clamp_import_time
         from engram.decisions.authority import (
             WRITTEN,
             by_hand,
@@ -279,7 +284,7 @@ class WriteVerbs(Facets):
         from engram.store.history import OUT
 
         given, parts = with_form(fields)
-        changes = checked_fields(given)
+        changes = clamp_import_time(checked_fields(given), self._clock())
         if not changes and not parts:
             raise InvalidInput("nothing to change: name at least one field; `new_scope` moves a memory")
         self._check_commands({"form": parts, **changes}, actor)
@@ -340,6 +345,7 @@ class WriteVerbs(Facets):
             if taken and taken != memory.id:
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
+    @declared(memories.PIN)
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
         from engram.decisions.authority import refuse_marks
@@ -351,6 +357,7 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "pin" if pinned else "unpin", actor, "", changed, self.scopes_for(**owner))
 
+    @declared(memories.VERIFY)
     def verify(
         self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), **owner: Unpack[Owner]
     ) -> Memory:
@@ -366,12 +373,14 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "verify", actor, "", verified, self.scopes_for(**owner), shown=shown)
 
+    @declared(memories.REINFORCE)
     def reinforce(
         self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to its retrieval strength."""
         return self.review.reinforce(ref, boost=boost, actor=actor, scopes=self.scopes_for(**owner))
 
+    @declared(memories.FORGET)
     def forget(
         self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "", **owner: Unpack[Owner]
     ) -> "Memory | Purged":
@@ -395,6 +404,7 @@ class WriteVerbs(Facets):
             return memory
         return self.lineages.forget(memory.id, actor=actor, reason=reason, scopes=scopes)
 
+    @declared(memories.PURGE)
     def purge(
         self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
     ) -> "Purged":
@@ -411,6 +421,7 @@ class WriteVerbs(Facets):
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
         return purge_scope(self.store, self._clock, self._scopes.scope_named(named), actor=actor)
 
+    @declared(memories.UNDO)
     def undo(self, ref: str, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Undo the last decision about a memory."""
         from engram.review.undo import undo
@@ -418,6 +429,7 @@ class WriteVerbs(Facets):
         memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
         return undo(self.store, memory.id, self._clock(), actor=actor, scopes=scopes)
 
+    @declared(memories.FEEDBACK)
     def feedback(
         self, ref: str, signal: str, *, session: str = "", actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
@@ -429,6 +441,7 @@ class WriteVerbs(Facets):
         scopes, session = self.scopes_for(**owner), self._used_in(session, owner)
         return feedback.rate(self.store, ref, signal, self._clock(), session, actor=actor, scopes=scopes)
 
+    @declared(graph.RELATE)
     def relate(
         self,
         source: str,
@@ -487,6 +500,7 @@ class WriteVerbs(Facets):
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
+    @declared(memories.INFER_SCOPE)
     def infer_scope(
         self,
         statement: str = "",
@@ -506,10 +520,12 @@ class WriteVerbs(Facets):
         draft = Memory(id="", statement=said, situation=situation, form=dict(form or {}))
         return inferred_scope(self._scopes.scope(), self.directory, draft, type, self.store, self.policy)
 
+    @declared(store.SCOPE_HERE)
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""
         return self._scopes.scope() or "global"
 
+    @declared(store.SCOPE_NOTICES)
     def scope_notices(self) -> list[str]:
         """What a person should decide about the scope of the directory: an older scope that may belong to it, another directory that claims it."""
         from engram.upkeep.scope_links import scope_notices

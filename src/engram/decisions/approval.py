@@ -1,5 +1,6 @@
 """Who may approve a memory that waits, and what becomes of it."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engram.decisions.authority import last_decision, refuse_outranked, refuse_rejection
@@ -12,6 +13,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 from engram.rules.sources import Rank, is_evidence, origin_of, rank_of
 from engram.rules.strength import reinforced
+from engram.store.records import CURRENT
 
 if TYPE_CHECKING:
     from engram.decisions.locked import LockedMemories
@@ -91,6 +93,7 @@ def approve(memories: "LockedMemories", memory: Memory, actor: str, settings: Ga
     memories.check(active)
     active = memories.supersede(active, replaced_by(memories, active))
     memories.put(active)
+    reject_replaced(memories, active, actor)
     return active
 
 
@@ -101,4 +104,16 @@ def reject(memories: "LockedMemories", memory: Memory, actor: str) -> Memory:
     refuse_rejection(actor, memory)
     rejected = memory.but(status="rejected", updated=memories.now)
     memories.put(rejected)
+    return rejected
+
+
+def reject_replaced(memories: "LockedMemories", memory: Memory, actor: str) -> list[Memory]:
+    """Reject the candidates that an active memory supersedes; those that the actor may not reject keep waiting."""
+    if memory.status not in CURRENT:
+        return []
+    rejected = []
+    for other in filter(None, map(memories.get, memory.supersedes)):
+        if other.status == "candidate":
+            with suppress(Refused):
+                rejected.append(reject(memories, other, actor))
     return rejected

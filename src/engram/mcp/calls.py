@@ -241,7 +241,7 @@ def _guarded(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
     except PersonNeeded:
         raise
     except NotFound as error:
-        return _refused(f"{error}. {tool.not_found}".strip())
+        return _refused(f"{error}. {tool.offer.not_found}".strip())
     except EngramError as error:
         return _refused(str(error) or type(error).__doc__ or type(error).__name__)
     except OSError as error:

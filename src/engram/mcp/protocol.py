@@ -31,7 +31,6 @@ from engram.mcp.redaction import redacted
 from engram.mcp.resources import ResourceReader
 from engram.mcp.tools import TOOLS, Tool
 from engram.text.display import quoted
-from engram.verbs.declaration import Verb
 from engram.verbs.tool_input import input_schema
 
 __all__ = ["LazyMemory", "build", "listed"]
@@ -103,25 +102,25 @@ def build(
 def listed(tool: Tool) -> Listed:
     """A tool as the protocol lists it; made once, since a schema takes milliseconds."""
     hints = ToolAnnotations(
-        title=tool.title,
-        read_only_hint=tool.effect.is_read_only,
-        destructive_hint=tool.effect.is_destructive,
-        idempotent_hint=tool.effect.is_idempotent,
+        title=tool.offer.title,
+        read_only_hint=tool.offer.effect.is_read_only,
+        destructive_hint=tool.offer.effect.is_destructive,
+        idempotent_hint=tool.offer.effect.is_idempotent,
         open_world_hint=False,
     )
     return Listed(
         name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=input_schema(tool.takes) if isinstance(tool.takes, Verb) else _schema(tool.takes, "validation"),
-        output_schema=_schema(tool.returns, "serialization"),
+        title=tool.offer.title,
+        description=tool.offer.description,
+        input_schema=input_schema(tool.verb),
+        output_schema=_output_schema(tool.returns),
         annotations=hints,
     )
 
 
-def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
+def _output_schema(model: type[BaseModel]) -> dict[str, Any]:
     """A model's schema without what only costs context: titles, the models' docstrings, and defaults that say nothing."""
-    schema = model.model_json_schema(mode=mode, schema_generator=_Schema)
+    schema = model.model_json_schema(mode="serialization", schema_generator=_Schema)
     for part in (schema, *schema.get("$defs", {}).values()):
         part.pop("description", None)
         part.pop("title", None)

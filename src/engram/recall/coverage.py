@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from engram.model.hit import Hit
+from engram.model.memory import Memory
 from engram.recall.cutoff import SURE, asks_for_several, best_of
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
@@ -46,7 +47,8 @@ def find_covering_less(
     shares = dict(zip([hit.id for hit in rivals], measure_coverage(terms, rivals), strict=True))
     for older, found in replaced.newer.items():
         for newer in found:
-            if newer.id in shares and (older, newer.id) not in replaced.unmentioned:
+            is_likely = (older, newer.id) not in replaced.unmentioned
+            if newer.id in shares and is_likely and (shares[newer.id] or _is_recorded(older, newer)):
                 shares[newer.id] = max(shares[newer.id], shares.get(older, 0.0))
     most = max([shares[hit.id] for hit in hits], default=0.0)
     if asks_for_several(question):
@@ -98,17 +100,23 @@ def _compare(terms: Sequence[str], told: Sequence[Collection[str]]) -> "tuple[np
     import numpy as np
 
     from engram.recall.ranking import shared_lexicon
-    from engram.recall.similarity import alike
+    from engram.recall.similarity import TermSimilarity, alike
 
     lexicon = shared_lexicon(alike=True)
     rows = [alike(terms, lexicon.read(" ".join(sorted(words)))[0], lexicon) for words in told]
     exact = np.array([row.same.any(axis=1) for row in rows])
     near = np.array([row.cosines.max(axis=1, initial=0.0) for row in rows])
+    near[near < TermSimilarity().floor] = 0.0
     return exact, np.where(exact, np.float32(1), near), rows[0].weights
 
 
 def _names_another(hit: Hit, asked: Collection[str]) -> bool:
     return any(set(query_terms(name)).isdisjoint(asked) for name in entities(hit.text) if query_terms(name))
+
+
+def _is_recorded(older: str, newer: Memory) -> bool:
+    """Whether more than a model's word says that a memory replaced an older one."""
+    return older in newer.supersedes or any(link.target == older for link in newer.associations)
 
 
 def _is_for_task(hit: Hit) -> bool:

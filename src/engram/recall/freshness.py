@@ -19,7 +19,7 @@ from engram.rules.sources import is_evidence, may_replace, said_by
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.display import cut, quoted, word
-from engram.text.plans import is_only_planned, is_plan
+from engram.text.plans import asks_about_now, is_only_planned, is_plan
 
 __all__ = [
     "COMPARED",
@@ -333,6 +333,8 @@ def _holds(memory: Memory, now: datetime) -> bool:
 
 def find_other_tense(question: str, hits: Sequence[Hit], found: Replacements) -> frozenset[str]:
     """The ids of the hits that say what is where the question asks for the plan to change it, or the plan where it asks for what is."""
+    if asks_about_now(question):
+        return frozenset(hit.id for hit in hits if hit.memory is not None and is_plan(hit.text))
     texts = {hit.id: hit.text for hit in hits}
     planned = [
         (older, newer.id)

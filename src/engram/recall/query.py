@@ -298,6 +298,11 @@ class SearchQuery:
         return [replace(alone, text=wording) for wording in (*filter(None, [self.original]), *others)]
 
     @property
+    def is_in_context(self) -> bool:
+        """Whether documents are ranked by all the evidence, not by a retriever's order."""
+        return self.mode == "hybrid" and self.fusion != "rrf"
+
+    @property
     def lexical_terms(self) -> tuple[str, ...]:
         """The terms the keyword index is searched for; none in semantic mode."""
         return () if self.mode == "semantic" else self.terms

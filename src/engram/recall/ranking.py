@@ -66,7 +66,7 @@ class Ranked:
 def rank(store: PassageReader, asked: "Sequence[Asked]") -> list[list[Ranked]]:
     """Rank the documents for each wording of a question, best first, with the probability that each is about that wording."""
     query = asked[0][1]
-    if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
+    if query.images or query.is_in_context:
         return _rank_in_context(store, asked)
     return [_rank_alone(store, candidates, each) for candidates, each in asked]
 

@@ -16,8 +16,8 @@ from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import Asked, SearchQuery, was_current
-from engram.recall.ranking import Ranked, fuse_wordings, join_readings, rank, with_excerpts
-from engram.recall.shared_reads import SharedReads
+from engram.recall.ranking import Ranked, fuse_wordings, join_readings, with_excerpts
+from engram.recall.shared_reads import SharedReads, ranking_key
 from engram.recall.source_events import fold_events, is_manifest
 from engram.recall.typos import correct_spelling, describe_corrections
 from engram.rules import numbers as n
@@ -229,23 +229,18 @@ class Searcher:
         self, query: SearchQuery, asked: Sequence[Asked], reads: SharedReads
     ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
         """The ranked records, best first, after memories were compared with each wording; and the records that fail a filter."""
-        rankings = [_listed(asked[0][0])] if query.everything else rank(self.store, asked)
+        rankings = [_listed(asked[0][0])] if query.everything else reads.rank(asked)
         union = {place.n: place for ranking in rankings for place in ranking}
         pairs, filtered = self._records(query, list(union.values()), reads)
         if query.filters.known_at is None and not query.filters.as_of:
             pairs = self._disputed(pairs)
         found = {place.n: record for record, place in pairs}
-        if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
-            from engram.recall.likeness import add_likeness
-
-            known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
-            questions = [each.question or each.text for _, each in asked]
-            rankings = add_likeness(list(zip(questions, known, strict=True)))
-        texts = [each.text for _, each in asked]
-        if query.original:
-            rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
-        fused = fuse_wordings(rankings, texts)[: query.places]
-        return [(found[place.n], place) for place in fused if place.n in found], filtered
+        if query.everything:
+            fused = rankings[0]
+        else:
+            key = ranking_key(asked), query.places, query.question, query.original, tuple(found)
+            fused = reads.fuse(key, lambda: _fused(asked, rankings, found))
+        return [(found[place.n], place) for place in fused[: query.places] if place.n in found], filtered
 
     def _records(
         self, query: SearchQuery, ranked: Sequence[Ranked], reads: SharedReads
@@ -309,6 +304,21 @@ class Searcher:
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
+
+
+def _fused(asked: Sequence[Asked], rankings: list[list[Ranked]], found: Mapping[int, StoredRecord]) -> list[Ranked]:
+    """The rankings of a question and its wordings in one, after the memories found were compared with each of them."""
+    query = asked[0][1]
+    if query.is_in_context:
+        from engram.recall.likeness import add_likeness
+
+        known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
+        questions = [each.question or each.text for _, each in asked]
+        rankings = add_likeness(list(zip(questions, known, strict=True)))
+    texts = [each.text for _, each in asked]
+    if query.original:
+        rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
+    return fuse_wordings(rankings, texts)
 
 
 def _is_embedded(query: SearchQuery) -> bool:

@@ -1,15 +1,17 @@
 """What the searches of one recall read from the store. They ask for much the same with different filters, so that each thing is read once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from engram.recall.query import Asked
+from engram.recall.ranking import JUDGED, Ranked, rank
 from engram.recall.typos import find_corrections
 from engram.store.protocol import Candidates, Filters, Query, Store, StoredRecord
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-__all__ = ["SharedReads"]
+__all__ = ["SharedReads", "ranking_key"]
 
 
 class SharedReads:
@@ -25,6 +27,8 @@ class SharedReads:
         self._records: dict[int, StoredRecord] = {}
         self._has_situations: bool | None = None
         self._corrections: dict[str, Mapping[str, str]] = {}
+        self._rankings: dict[object, tuple[int, list[list[Ranked]]]] = {}
+        self._fused: dict[object, list[Ranked]] = {}
 
     def may_have_situations(self) -> bool:
         """Whether a memory may say when it matters."""
@@ -69,11 +73,38 @@ class SharedReads:
                 return found
         return None
 
+    def rank(self, asked: Sequence[Asked]) -> list[list[Ranked]]:
+        """The documents ranked for each wording. A search that finds the same with other filters, as most do, takes the ranking of the first one."""
+        places, key = asked[0][1].places, ranking_key(asked)
+        known, rankings = self._rankings.get(key, (0, []))
+        if known < places:
+            known, rankings = self._rankings[key] = places, rank(self._store, asked)
+        return [ranking[:places] for ranking in rankings] if known > places else rankings
+
+    def fuse(self, key: object, fuse: Callable[[], list[Ranked]]) -> list[Ranked]:
+        """The rankings of a key fused, by `fuse` unless that was done before."""
+        if key not in self._fused:
+            self._fused[key] = fuse()
+        return self._fused[key]
+
     def records(self, numbers: Sequence[int]) -> dict[int, StoredRecord]:
         """Records by document number, without those that are gone."""
         missing = [n for n in numbers if n not in self._records]
         self._records.update((found.n, found) for found in (self._store.get_many(missing) if missing else ()))
         return {n: self._records[n] for n in numbers if n in self._records}
+
+
+def ranking_key(asked: Sequence[Asked]) -> object:
+    """What a ranking depends on."""
+    query = asked[0][1]
+    # A session is read with turns that need not pass the filters.
+    has_sessions = any(stand.parent for candidates, _ in asked for stand in candidates.positions.values())
+    filters = repr(query.filters) if has_sessions or query.known_then or not query.is_in_context else ""
+    wordings = tuple(
+        (each.text, each.terms, tuple(each.windows), found.total, tuple(found.lexical), tuple(found.semantic))
+        for found, each in asked
+    )
+    return query.mode, query.fusion, max(query.places, JUDGED), filters, wordings
 
 
 def _is_same(one: Query, other: Query) -> bool:

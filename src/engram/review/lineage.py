@@ -99,10 +99,10 @@ class Lineages:
 
         `scopes` are the caller's. A `scope` among the fields is where the new version belongs.
         """
-        from engram.capture.draft import checked_fields
+        from engram.capture.draft import checked_fields, clamp_import_time
         from engram.gates.pipeline import admit
 
-        changes = checked_fields(fields)
+        changes = clamp_import_time(checked_fields(fields), self.clock())
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(find_replaceable(self, ref, scopes))

@@ -20,7 +20,8 @@ from engram.review.distrust import distrust_reason
 from engram.rules.scopes import shows
 from engram.rules.sources import CAPTURED, rank_of
 from engram.store.documents import meaning_of
-from engram.store.protocol import NewEvent, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Store
 from engram.store.records import CURRENT
 from engram.store.references import Scopes, find_memory
 from engram.text.content_hash import content_hash, same_text

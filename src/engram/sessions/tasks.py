@@ -17,7 +17,8 @@ from engram.recall.search import Searcher
 from engram.rules.argument_limits import limit_arguments
 from engram.rules.scopes import parse_scope, seen_from
 from engram.sessions.observations import checked_text, json_data, new_event
-from engram.store.protocol import Filters, JobFactory, Store, no_jobs
+from engram.store.new_events import JobFactory, no_jobs
+from engram.store.protocol import Filters, Store
 from engram.store.references import Scopes, find_event, find_task
 from engram.text.time.zone import SYSTEM
 

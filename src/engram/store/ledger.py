@@ -21,7 +21,8 @@ from engram.model.event import Event, Session
 from engram.model.lazy import replace
 from engram.model.task import TaskRun
 from engram.rules.scopes import GLOBAL, is_person, parse_scope, seen_from, shows
-from engram.store.protocol import NewEvent, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Store
 
 if TYPE_CHECKING:
     from engram.store.protocol import Store

@@ -15,6 +15,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 from engram.store.reports import Check, Pruned, Purged, SyncReport
 
 if TYPE_CHECKING:
@@ -156,20 +157,6 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class NewEvent:
-    """An event to append; the store adds its id, number and digest."""
-
-    role: str
-    content: str
-    at: datetime
-    event_type: str = "message"
-    task: str = ""
-    key: str = ""
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Hops:
     """Which links a graph walk follows, in which direction, and to which memories."""
 
@@ -211,15 +198,6 @@ class Link(NamedTuple):
 
 LONGEST_CHAIN = 64
 """Versions of one fact that are followed; only a damaged store has more."""
-
-
-JobFactory = Callable[[Sequence[Event]], Sequence[Job]]
-"""Makes the jobs to enqueue together with new events."""
-
-
-def no_jobs(events: Sequence[Event]) -> Sequence[Job]:
-    """No jobs."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)

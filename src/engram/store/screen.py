@@ -12,7 +12,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.store.protocol import JobFactory, NewEvent, no_jobs
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors

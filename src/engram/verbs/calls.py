@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from engram.model.fields import Owner
-from engram.rules.argument_limits import check_argument
+from engram.rules.argument_limits import CHECKED_BY_VERB, check_argument
 from engram.verbs.declaration import REQUIRED, Method, Verb
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -17,20 +17,23 @@ class Signature:
     def __init__(self, verb: Verb) -> None:
         assert isinstance(verb.library, Method)
         taken, rest = list(verb.parameters()), verb.library.rest
-        self.name = f"{verb.library.name}()"
+        self.method = verb.library.name
         self.positional = tuple(argument.name for argument in taken if argument.is_positional)
         self.required = tuple(argument.name for argument in taken if argument.default is REQUIRED)
         # The fields of a memory and the filters of a question are checked where their aliases are known.
-        self.known = {argument.name for argument in taken} | {*Owner.__annotations__} if rest is Owner else None
-        if rest is None:
-            self.known = {argument.name for argument in taken}
+        named = {argument.name for argument in taken} | ({*Owner.__annotations__} if rest is Owner else set())
+        self.known = named if rest in (None, Owner) else None
 
-    def check(self, args: Sequence[Any], given: Mapping[str, Any], owner: str = "Engram") -> None:
-        """Raise `InvalidInput` for an argument that is too large, `TypeError` where the arguments are not those of the method."""
-        named = dict(zip(self.positional, args, strict=False))
-        for name, value in (*named.items(), *given.items()):
-            check_argument(name, value)
-        call = f"{owner}.{self.name}"
+    def check_sizes(self, args: Sequence[Any], given: Mapping[str, Any]) -> None:
+        """Raise `InvalidInput` for an argument that is too large."""
+        for name, value in (*zip(self.positional, args, strict=False), *given.items()):
+            if (self.method, name) not in CHECKED_BY_VERB:
+                check_argument(name, value)
+
+    def check_names(self, args: Sequence[Any], given: Mapping[str, Any], owner: str) -> None:
+        """Raise `TypeError` where the arguments are not those of the method; `owner` is the class that the caller knows."""
+        named = self.positional[: len(args)]
+        call = f"{owner}.{self.method}()"
         unknown = next((name for name in given if self.known is not None and name not in self.known), None)
         if unknown is not None:
             raise TypeError(f"{call} got an unexpected keyword argument {unknown!r}")
@@ -51,7 +54,8 @@ def declared(verb: Verb) -> Callable[[Call], Call]:
     def decorate(method: Call) -> Call:
         @wraps(method)
         def checked(self: Any, /, *args: Any, **given: Any) -> Any:
-            signature.check(args, given)
+            signature.check_sizes(args, given)
+            signature.check_names(args, given, "Engram")
             return method(self, *args, **given)
 
         checked.signature = signature  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from engram.verbs.kinds import Kind
+from engram.verbs.kinds import Flag, Kind
 
 REQUIRED: Any = object()
 """The default of an argument that must be given."""
@@ -11,30 +11,39 @@ SAME: Any = object()
 """What a surface leaves as the argument declares it."""
 
 
-class Positional:
-    """An argument of the command line that is known by its place."""
+Help = str | Callable[[], str]
+"""What the command line says about an argument; a function, where finding it out takes an import that only the help needs."""
+
+
+class Spelling:
+    """How the command line writes an argument."""
 
     names: tuple[str, ...] = ()
 
-    def __init__(self, metavar: str, help: str, *, default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
-        self.metavar, self.help, self.default, self.envvar = metavar, help, default, envvar
+    def __init__(self, metavar: str, help: Help, *, default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
+        self.metavar, self._help, self.default, self.envvar = metavar, help, default, envvar
+
+    @property
+    def help(self) -> str:
+        """What it means."""
+        return self._help if isinstance(self._help, str) else self._help()
 
     @property
     def label(self) -> str:
         """How a message names it."""
-        return self.metavar.strip("[]")
+        return self.names[0] if self.names else self.metavar.strip("[]")
 
 
-class Option:
+class Positional(Spelling):
+    """An argument that is known by its place."""
+
+
+class Option(Spelling):
     """An option of the command line: its names, the name of its value in the help (none for a flag), its meaning."""
 
-    def __init__(self, *names: str, metavar: str = "", help: str = "", default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
-        self.names, self.metavar, self.help, self.default, self.envvar = names, metavar, help, default, envvar
-
-    @property
-    def label(self) -> str:
-        """How a message names it."""
-        return self.names[0]
+    def __init__(self, *names: str, metavar: str = "", help: Help = "", default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
+        super().__init__(metavar, help, default=default, envvar=envvar)
+        self.names = names
 
 
 class Property:
@@ -75,6 +84,40 @@ class Argument:
         return Argument(name, kind, default, **{**same, **changes})
 
 
+def flag(name: str, spelled: str, help: str, *, in_library: bool = False) -> Argument:  # noqa: A002
+    """An option of the command line without a value."""
+    return Argument(name, Flag(), False, command=Option(*spelled.split(), help=help), in_library=in_library)
+
+
+def option(
+    name: str,
+    kind: Kind,
+    default: Any,
+    spelled: str,
+    metavar: str,
+    help: Help,  # noqa: A002
+    *,
+    envvar: str = "",
+    in_library: bool = False,
+) -> Argument:
+    """An option of the command line; `spelled` has its names, such as `--limit -n`."""
+    shown = Option(*spelled.split(), metavar=metavar, help=help, envvar=envvar)
+    return Argument(name, kind, default, command=shown, in_library=in_library)
+
+
+def positional(
+    name: str,
+    kind: Kind,
+    metavar: str,
+    help: Help,  # noqa: A002
+    *,
+    default: Any = REQUIRED,
+    envvar: str = "",
+) -> Argument:
+    """An argument that only the command line has, known by its place."""
+    return Argument(name, kind, default, command=Positional(metavar, help, envvar=envvar), in_library=False)
+
+
 class NotOffered:
     """Why a verb is not offered somewhere."""
 
@@ -87,6 +130,13 @@ class Method:
 
     def __init__(self, name: str, *, rest: type | None = None) -> None:
         self.name, self.rest = name, rest
+
+
+class Facet:
+    """A call of a facet of `Engram`, such as `sessions.end`, which has its own signature."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
 
 
 class Command:
@@ -114,7 +164,7 @@ READS = Effect(is_read_only=True, is_idempotent=True)
 ADDS = Effect()
 
 
-class Tool:
+class ToolOffer:
     """A tool of the MCP server."""
 
     def __init__(self, name: str, title: str, description: str, *, effect: Effect = ADDS, not_found: str = "") -> None:
@@ -136,9 +186,9 @@ class Verb:
         help: str,  # noqa: A002
         arguments: Sequence[Argument] = (),
         *,
-        library: Method | NotOffered,
+        library: Method | Facet | NotOffered,
         command: Command | NotOffered,
-        tool: Tool | NotOffered,
+        tool: ToolOffer | NotOffered,
     ) -> None:
         self.name, self.help, self.arguments = name, help, tuple(arguments)
         self.library, self.command, self.tool = library, command, tool
@@ -160,7 +210,7 @@ class Verb:
 class Group:
     """A verb made of further verbs; the program is one, too."""
 
-    def __init__(self, help: str, verbs: "Mapping[str, Verb | Group | Callable[..., None]]") -> None:  # noqa: A002
+    def __init__(self, help: str, verbs: "Mapping[str, Verb | Group]") -> None:  # noqa: A002
         self.help, self.verbs = help, verbs
 
     @classmethod

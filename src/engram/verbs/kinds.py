@@ -55,6 +55,11 @@ class Text(Kind):
             return f"one of {', '.join(self.choices)}"
         return "text, and not empty" if self.least else "text"
 
+    def parse(self, word: str) -> Any:
+        if self.choices and word not in self.choices:
+            raise WrongValue(self.expected)
+        return word
+
     def schema(self) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": "string"}
         if self.choices:
@@ -113,7 +118,7 @@ class Whole(Kind):
         return value
 
 
-class Number(Kind):
+class Real(Kind):
     """A number."""
 
     def __init__(self, least: float | None = None, most: float | None = None) -> None:
@@ -157,7 +162,7 @@ class Flag(Kind):
         return value
 
 
-class Texts(Kind):
+class TextList(Kind):
     """A list of texts. Some clients send it as JSON text, or as words with commas."""
 
     is_many = True
@@ -192,6 +197,7 @@ class Pairs(Kind):
 
     def parse(self, word: str) -> Any:
         """A pair; a value that is JSON is read as such."""
+        from engram.model.errors import UnreadableData
         from engram.readers.json_reader import NotJson, parse_json
 
         key, equals, value = word.partition("=")
@@ -201,6 +207,8 @@ class Pairs(Kind):
             return key.strip(), parse_json(value, characters="any")
         except NotJson:
             return key.strip(), value
+        except UnreadableData as error:
+            raise WrongValue(f"{self.expected}: {error}") from None
 
     def collect(self, values: list[Any]) -> Any:
         return dict(values)
@@ -214,12 +222,12 @@ class ListsById(Kind):
         return "a list of texts for each id"
 
     def schema(self) -> dict[str, Any]:
-        return {"additionalProperties": Texts().schema(), "type": "object"}
+        return {"additionalProperties": TextList().schema(), "type": "object"}
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, Mapping) or not all(isinstance(one, list) for one in value.values()):
             raise WrongValue(self.expected)
-        return {Text().decode(key): Texts().decode(one) for key, one in value.items()}
+        return {Text().decode(key): TextList().decode(one) for key, one in value.items()}
 
 
 class InPython(Kind):

@@ -2,10 +2,10 @@
 
 from engram.model.arguments import MAX_WORDINGS
 from engram.rules.scopes import EVERYWHERE
-from engram.verbs.declaration import REQUIRED, Argument, Option, Positional, Property
-from engram.verbs.kinds import Flag, Number, Pairs, Text, Texts, Whole, WrongValue
+from engram.verbs.declaration import REQUIRED, Argument, Option, Positional, Property, flag
+from engram.verbs.kinds import Flag, Pairs, Real, Text, TextList, Whole, WrongValue
 
-TEXT, TEXTS, FLAG, FRACTION = Text(), Texts(), Flag(), Number(0, 1)
+TEXT, TEXTS, FLAG, FRACTION = Text(), TextList(), Flag(), Real(0, 1)
 MODES = ("hybrid", "semantic", "keyword")
 RELATIONS = ("update", "contradiction", "refinement", "same", "different")
 
@@ -24,6 +24,7 @@ SEEN_FROM = Property(
     "`here` (this project), user, global or kind:name, with the wider ones. Default: all seen from here.",
     kind=OneScope(),
 )
+OF_OWNER = Property("Who asks, such as agent:shop/ana.", kind=TEXT)
 SESSION_ID = Property("From session_start.", name="session_id")
 
 # -- questions
@@ -33,7 +34,7 @@ QUERY = Argument(
 )
 WORDINGS = Argument(
     "wordings",
-    Texts(MAX_WORDINGS),
+    TextList(MAX_WORDINGS),
     (),
     command=Option(
         "--also", metavar="TEXT", help="The question in other words, searched together with it (repeatable, at most 8)."
@@ -141,6 +142,8 @@ STORE_FILTERS = (
 
 # -- who asks, and in which session
 
+IDS = "Ids come from recall, list, timeline, prepare and session_start."
+"""What an unknown id is answered with."""
 SESSION = Argument(
     "session",
     TEXT,
@@ -155,6 +158,39 @@ REF = Argument(
     command=Positional("ID", "Id, name or alias of a memory."),
     tool=Property("Id, name or alias.", name="id", kind=Text(least=1)),
 )
+
+SCOPE_OF_READER = Argument(
+    "scope",
+    TEXTS,
+    None,
+    command=Option(
+        "--scope",
+        "-s",
+        metavar="SCOPE",
+        help="Only what is visible from this scope, such as agent:shop/ana (repeatable). Default: everything here.",
+    ),
+    tool=OF_OWNER,
+)
+OWNER_SCOPE = Argument("scope", TEXT, None, tool=OF_OWNER)
+"""The owner of a change, where the command line acts as the store's operator."""
+NAMED = REF.replace(command=Positional("[ID]", "Id, name or alias of a memory; or give --name.", default=""))
+ANY_VERSION = REF.replace(command=Positional("ID", "Id, name or alias of any version of the fact."))
+REASON = Argument(
+    "reason",
+    TEXT,
+    "",
+    command=Option("--reason", metavar="TEXT", help="The reason, for the journal."),
+    tool=Property("Why; its owner reads it."),
+)
+YES = flag("yes", "--yes -y", "Do not ask for confirmation.")
+TASK = Argument(
+    "task",
+    TEXT,
+    is_positional=True,
+    command=Positional("TASK", "What the agent is about to do; - reads it from stdin."),
+    tool=Property("What you are about to do.", kind=Text(least=1)),
+)
+BYTES = Argument("budget", Whole(), None, command=Option("--bytes", metavar="N", help="Byte budget of the whole text."))
 
 # -- a memory
 

@@ -24,7 +24,8 @@ from engram.model.lazy import dataclass
 from engram.model.task import Checkpoint
 from engram.sessions.observations import storable
 from engram.sessions.tasks import Tasks
-from engram.store.protocol import NewEvent, Progress, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Progress, Store
 from engram.text.content_hash import quote_hash
 
 if TYPE_CHECKING:

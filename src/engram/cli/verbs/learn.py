@@ -1,14 +1,13 @@
 """learn, remember, add: store a new memory."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
 from engram.cli.display import line
 from engram.cli.forms import decision_lines
-from engram.cli.parser import Option
 from engram.cli.records import decision_data, memory_data, superseding_command
 from engram.cli.surface import FAILED, Surface, text_or_stdin
-from engram.cli.verbs.options import NewMemory, Session, Text, memory_fields
+from engram.cli.verbs.options import check_claim, memory_fields
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.forms import FORM_PARTS, check_complete
@@ -18,29 +17,6 @@ from engram.model.memory import MAY_SUPERSEDE, Memory
 if TYPE_CHECKING:
     from engram.client import Engram
 
-Team = Annotated[bool, Option("--team", help="Store it in this repository's .engram/, to be committed with the code.")]
-
-NotASecret = Annotated[
-    bool,
-    Option(
-        "--not-a-secret",
-        help="What looks like a secret here is not one: allow these values from now on. Only for a person at a terminal.",
-    ),
-]
-
-Supersedes = Annotated[
-    list[str] | None,
-    Option("--supersedes", metavar="ID", help="A memory this one replaces, by id or name (repeatable)."),
-]
-Relation = Annotated[
-    str,
-    Option(
-        "--relation",
-        metavar="HOW",
-        help="With --supersedes: how it relates to those memories instead: update (the default), contradiction, "
-        "refinement, same or different.",
-    ),
-]
 
 _KEYS = {"u": "update", "r": "replace", "b": "keep-both", "s": "skip", "": "skip"}
 _MOST_QUESTIONS = 3
@@ -61,8 +37,7 @@ def learn(
     """Propose a memory, and print what the gates decided."""
     from engram.capture.conflict_choice import open_conflicts
 
-    if claimed not in (None, "human", "agent"):
-        raise InvalidInput(f"--source takes human or agent, not {claimed!r}")
+    check_claim(claimed)
     session, situation = fields.pop("session", ""), fields.get("situation") or ""
     parts = {part: fields.pop(part) for form in FORM_PARTS.values() for part in form if part in fields}
     given = _statement(statement, parts, situation, claimed) | memory_fields(fields)
@@ -125,39 +100,35 @@ def _chosen(surface: Surface, found: Decision) -> str:
 
 def remember(
     surface: Surface,
-    text: Text,
-    memory: NewMemory,
-    session: Session = "",
-    supersedes: Supersedes = None,
-    relation: Relation = "",
-    not_a_secret: NotASecret = False,
+    statement: str,
+    *,
+    session: str = "",
+    relation: str = "",
+    not_a_secret: bool = False,
+    **fields: Any,
 ) -> None:
-    """Store something a person said. It counts as a person's only when typed at a terminal. Without --scope it is placed as `learn` does."""
+    """Store something a person said, and print what the gates decided."""
     source = "human" if surface.person else "tool:remember"
-    given = {"statement": text_or_stdin(text), **memory.given()} | ({"supersedes": supersedes} if supersedes else {})
+    given = {"statement": text_or_stdin(statement), **memory_fields(fields)}
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         if not_a_secret:
             _allow(surface, mem, given)
-        placed = "" if supersedes else _place(mem, given, {})
+        placed = "" if given.get("supersedes") else _place(mem, given, {})
         decision = mem.remember(given.pop("statement"), source=source, session=session, relation=relation, **given)
         _decided(surface, decision)
         _report_place(surface, decision, placed)
 
 
-def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False, not_a_secret: NotASecret = False) -> None:
-    """Store a memory without the gates of quality: at a terminal as it is, otherwise what `learn` would let wait waits for review.
-
-    If it probably replaces an older memory, both stay current and `engram review` asks; if that is certain, it replaces it. Without
-    a terminal it is an agent's word: sensitive statements, instructions and contradictions wait, and --pin is refused.
-    """
-    given = memory.given()
-    if memory.pin and not surface.person:
+def add(surface: Surface, statement: str, *, team: bool = False, not_a_secret: bool = False, **fields: Any) -> None:
+    """Store a memory without the gates of quality, and print it."""
+    given = memory_fields(fields)
+    if given.get("pinned") and not surface.person:
         raise Refused("only a person adds a pinned memory: run this at a terminal, or leave --pin out")
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         source = "human" if surface.person else "agent"
-        statement = text_or_stdin(text)
+        statement = text_or_stdin(statement)
         if not_a_secret:
             _allow(surface, mem, {"statement": statement, **given})
         added = mem.add(statement, source=source, team=team, **given)

@@ -2,11 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.agents.registry import agent_names
 from engram.cli import display
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import SCHEMA_VERSION
@@ -14,30 +13,9 @@ from engram.model.memory import SCHEMA_VERSION
 if TYPE_CHECKING:
     from engram.settings import Settings
 
-Words = Annotated[
-    list[str] | None,
-    Argument("[KEY [VALUE]]", "A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
-]
-Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes.")]
 
-
-Harness = Annotated[
-    str,
-    Argument("[HARNESS]", f"Wire a coding agent: {', '.join(agent_names())}; for others the entry is printed."),
-]
-InProject = Annotated[bool, Option("--project", help="Wire it in this project's files, for everyone who works on it.")]
-Unwire = Annotated[bool, Option("--undo", help="Remove Engram's entry from the file again.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Show the change without writing it.")]
-
-
-def init(
-    surface: Surface, harness: Harness = "", project: InProject = False, undo: Unwire = False, dry_run: DryRun = False
-) -> None:
-    """Create a store, or report the existing one; with HARNESS, add Engram's server to its configuration.
-
-    Other verbs create a store, too, where there is none. The harness's file keeps its comments, a copy of it is made before the first
-    change, and the change is shown. On a Citus cluster `init` also distributes the tables by tenant, where it is allowed to.
-    """
+def init(surface: Surface, harness: str = "", project: bool = False, undo: bool = False, dry_run: bool = False) -> None:
+    """Carry out `engram init`."""
     if harness:
         _wire(surface, harness, project, undo, dry_run)
         return
@@ -130,13 +108,8 @@ def _is_missing(home: Path | None) -> bool:
     return not (expanded(home or default_root(), "the store").absolute() / "store.json").exists()
 
 
-def config(surface: Surface, words: Words = None) -> None:
-    """Show the settings, one of them, or change one.
-
-    Only a person at a terminal changes what decides which memories need no person (autopromote_*, harvest_limit,
-    source_daily_limit, policy, time_zone), how long history is kept (keep_*), and where memories are sent (model, embedder).
-    An invalid setting in the file is reported with its line, and its default shown; setting that key corrects it.
-    """
+def config(surface: Surface, words: list[str] | None = None) -> None:
+    """Carry out `engram config`."""
     from engram.settings import OWNERS, SETTABLE, check_settable, parse_setting, save_setting
 
     given = list(words or [])
@@ -219,19 +192,15 @@ def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
         display.fields(rows)
 
 
-def demo(surface: Surface, fast: Fast = False) -> None:
-    """Show the program at work, in a few seconds.
-
-    Memories are learned, recalled, injected, rated, contradicted, reviewed, edited by hand, undone and purged: real calls on a
-    temporary store.
-    """
+def demo(surface: Surface, fast: bool = False) -> None:
+    """Carry out `engram demo`."""
     from engram.cli.demo import play
 
     play(surface, pause=not fast)
 
 
 def version(surface: Surface) -> None:
-    """Print the version; `engram --version` does so, too."""
+    """Carry out `engram version`."""
     import platform
 
     from engram import __version__

@@ -312,12 +312,14 @@ class Answerer:
         )
 
     def _choose_best_covering(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
-        """The hits about the question; without a window only those of its tense that cover as much of it as the others."""
+        """The hits about the question, of its tense; where it names no time only those that cover as much of it as the others."""
+        is_about_facts = question.intent in ("current", "event") and bool(self.floor)
+        if is_about_facts:
+            other = find_other_tense(question.text, hits, replaced)
+            hits = leaving_out(hits, lambda hit: hit.id in other, OTHER_TENSE)
         chosen = about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
-        if question.intent not in ("current", "event") or question.window is not None or not self.floor:
+        if not is_about_facts or question.window is not None:
             return chosen
-        other = find_other_tense(question.text, chosen, replaced)
-        chosen = leaving_out(chosen, lambda hit: hit.id in other, OTHER_TENSE)
         less = find_covering_less(question.text, chosen, hits, replaced)
         return leaving_out(chosen, lambda hit: hit.id in less, COVERS_LESS)
 

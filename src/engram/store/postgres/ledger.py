@@ -31,12 +31,12 @@ from engram.store.ledger import (
     to_fields,
     without_checkpoint,
 )
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.search import Statistics
 from engram.store.postgres.sql import statement
 from engram.store.postgres.task_store import job_columns, locked_task, session_of
 from engram.store.postgres.write import DocumentRow, Work, to_json, write_documents
-from engram.store.protocol import JobFactory, NewEvent, no_jobs
 from engram.store.screen import LATEST, Screen, screened_jobs
 from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
 

@@ -399,7 +399,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         from engram.store.postgres.purge import purge
 
         self.screen.decision(actor, "", "")
-        purged = purge(self, ids, actor, drawn)
+        purged = purge(self.context, self, ids, actor, drawn)
         self._statistics = Statistics(self.context.database)
         return purged
 

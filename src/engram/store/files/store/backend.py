@@ -33,7 +33,8 @@ from engram.store.files.store import purge as purging
 from engram.store.files.store.purge_plan import marked_ids, unfinished
 from engram.store.files.store.transaction import FilesTransaction
 from engram.store.files.store.work import FilesWork
-from engram.store.protocol import JobFactory, NewEvent, Progress, no_jobs
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
+from engram.store.protocol import Progress
 from engram.store.reports import Check, Pruned, Purged, SyncReport
 from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, screened_jobs

@@ -24,7 +24,7 @@ from engram.store.ledger import (
     new_positions,
     parse_checkpoint,
 )
-from engram.store.protocol import JobFactory, NewEvent, no_jobs
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from engram.agents.agent import CodingAgent
+from engram.agents.registry import all_agents
 from engram.agents.sources.instructions import imports_of
 from tests.recall.sources.home import SourceHome
 from tests.tables import table
@@ -29,6 +31,30 @@ def test_another_configuration_folder_is_the_users(user: SourceHome) -> None:
     user.write(".claude/CLAUDE.md", "not this one")
     user.write("elsewhere/CLAUDE.md", "this one")
     assert user.documents("instructions", CLAUDE_CONFIG_DIR=str(user.home / "elsewhere")) == ["elsewhere/CLAUDE.md"]
+
+
+AGENTS_OF_USERS = [agent for agent in all_agents() if agent.instructions.of_user]
+
+
+@pytest.mark.parametrize("agent", AGENTS_OF_USERS, ids=lambda agent: agent.name)
+def test_the_users_file_may_name_its_neighbours_but_nothing_private(user: SourceHome, agent: CodingAgent) -> None:
+    folder = user.places().user_folder(agent)
+    private = [f"{name}/notes.md" for name in agent.folder.private if "." not in name]
+    names = ["near.md", "deep/notes.md", *private]
+    user.write(folder / agent.instructions.of_user[0], " ".join(f"@{name}" for name in names))
+    for name in names:
+        user.write(folder / name, name)
+    found = [Path(path).relative_to(".") for path in user.documents("instructions")]
+    below = folder.relative_to(user.home)
+    assert private and found[1:] == [below / "near.md", below / "deep/notes.md"]
+
+
+@pytest.mark.parametrize("agent", AGENTS_OF_USERS, ids=lambda agent: agent.name)
+def test_a_repository_names_nothing_in_the_users_folder(user: SourceHome, agent: CodingAgent) -> None:
+    folder = user.places().user_folder(agent)
+    user.write(folder / "near.md", "mine")
+    user.in_project(agent.instructions.context_file, f"@{folder}/near.md @~/{folder.relative_to(user.home)}/near.md")
+    assert user.documents("instructions") == [f"code/acme/{agent.instructions.context_file}"]
 
 
 def test_a_home_without_claude_code_has_no_sources(user: SourceHome) -> None:
