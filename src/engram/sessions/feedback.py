@@ -5,9 +5,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
@@ -20,6 +17,8 @@ from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from engram.decisions.locked import LockedMemories
 
 
 def rate(
@@ -61,6 +60,9 @@ def fold(
     actor: str = ENGRAM,
 ) -> list[str]:
     """Fold every recorded use into these memories, as one journal entry; `then` may change each further. Returns the changed ids."""
+    from engram.decisions.change import Change
+    from engram.decisions.execution import execute_change  # a process that only recalls needs no gates
+
     wanted = store.owned(dict.fromkeys(ids))
     if not wanted:
         return []
@@ -68,7 +70,7 @@ def fold(
     for use in store.uses(wanted):
         uses[use.ids[0]].append(use)
 
-    def plan(memories: LockedMemories) -> list[str]:
+    def plan(memories: "LockedMemories") -> list[str]:
         changed = []
         for memory_id in wanted:
             memory = memories.get(memory_id)
