@@ -13,7 +13,7 @@ help:
 	@echo "make test-citus URL=…  conformance, tenants and moving on a running Citus; without URL it says what it needs"
 	@echo "make check     formatting, lint, types, import direction"
 	@echo "make bench     speed at 1,000 and 10,000 memories, each figure beside its floor"
-	@echo "make docs      write docs/cli.md again from the program"
+	@echo "make docs      write docs/cli.md and the table of docs/harnesses.md again from the program"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Engram needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -67,6 +67,7 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m engram.cli.reference > docs/cli.md
+	$(BIN)/python -m engram.agents.reference docs/harnesses.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

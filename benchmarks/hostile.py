@@ -22,6 +22,7 @@ from typing import Any
 from engram import Engram
 from engram.cli.verbs.hook import recall as hook
 from engram.mcp.calls import Call, LazyMemory, answered
+from engram.mcp.protocol import listed
 from engram.mcp.tools import TOOLS
 from engram.model.errors import EngramError, InvalidInput
 from engram.rules.argument_limits import MAX_CHARS, MAX_NAME_CHARS
@@ -67,9 +68,10 @@ class Workbench:
         found["learn(statement, autonomous)"] = lambda text: self.mem.learn(text, autonomous=True)
         found["recall(question, composed)"] = lambda text: self.mem.recall(text, compose_answer=True)
         for tool in TOOLS.values():
-            for field, info in tool.takes.model_fields.items():
-                if is_text(str(info.annotation)):
-                    found[f"MCP {tool.name}({field})"] = partial(self._use_tool, tool.name, field, str(info.annotation))
+            for field, schema in listed(tool).input_schema["properties"].items():
+                kind = {"string": "str", "array": "list[str]"}.get(schema["type"], "")
+                if kind and "enum" not in schema:
+                    found[f"MCP {tool.name}({field})"] = partial(self._use_tool, tool.name, field, kind)
         return found | {
             "hook recall": lambda text: hook(text, str(self.folder), str(self.folder / "home")),
             **{f"ingest .{suffix}": partial(self._ingest, suffix) for suffix in ("md", "txt", "py", "diff")},
@@ -102,8 +104,8 @@ class Workbench:
         tool = TOOLS[name]
         required = {
             other: self.examples["ref"] if other == "id" else self.examples.get(other, f"{KEPT} {next(self.number)}")
-            for other, about in tool.takes.model_fields.items()
-            if about.is_required() or other in ("id", "statement")
+            for other, is_required in tool.arguments.items()
+            if is_required or other in ("id", "statement")
         }
         given = {**required, field: fill(field, annotation, text)}
         answered(Call(LazyMemory(lambda: self.mem)), tool, given)

@@ -17,7 +17,8 @@ from engram.bench.report import Figure, progress_line
 from engram.bench.speed import questions, statements
 from engram.client import Engram
 from engram.model.task import TaskRun
-from engram.store.protocol import NewEvent, Progress
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Progress
 
 APPENDS, ROUNDS = 200, 60
 WARM_EVENTS, WARM_QUESTIONS = 2_000, 200

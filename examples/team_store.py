@@ -4,10 +4,11 @@
 import tempfile
 from pathlib import Path
 
+from engram.store.files.reconcile.team import trust
+
 from engram import Engram
 from engram.dialects import engram_yaml
 from engram.model.memory import Memory
-from engram.store.files.reconcile.team import trust
 from engram.store.files.store.backend import FilesStore
 
 RULE = Memory(

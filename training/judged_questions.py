@@ -29,7 +29,7 @@ from engram.model.errors import Refused, SecretRefused
 from engram.recall.fusion import matrix, score, weighed
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import judge
-from engram.recall.relevance import features, read_excerpts
+from engram.recall.relevance import FEATURES, RelevanceQuery, evidence_of_each
 from engram.recall.search import Searcher
 from engram.store.protocol import Filters
 
@@ -208,10 +208,8 @@ def _judged(
     ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
     ranks = ranks[np.array([keys[rank] != but for rank in ranks], dtype=bool)]
     first = ranks[:SHOWN].astype(np.int64)
-    read = None
-    if query.terms:
-        excerpts = read_excerpts(judged.alike, judged.passages, first)
-        read = features(query, judged.alike, judged.cosines[first], judged.passages, first, excerpts)
+    asked = RelevanceQuery(query, candidates, judged.alike, judged.cosines[first], first)
+    read = evidence_of_each([asked], judged.passages)[0][:, : len(FEATURES)] if query.terms else None
     places = np.array([numbers[home] for home in homes], dtype=np.int64)
     label = question.category if question.category in ("unknown", "unrelated") else "answerable"
     return Judged(

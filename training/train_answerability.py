@@ -132,8 +132,8 @@ def ask_questions(store: Store) -> Iterator[Asked]:
             ranking = rank(mem.store, [asked])[0]
             found = {record.n: record for record in mem.store.get_many([place.n for place in ranking])}
             considered = [(found[place.n], place) for place in ranking]
-            ids, rows = compare_memories(question["q"], considered, *measure_likeness(question["q"], considered))
-            answers = np.array([keys[memory_id] in answer for memory_id in ids], dtype=bool)
+            numbers, rows = compare_memories(question["q"], ranking, *measure_likeness(question["q"], considered))
+            answers = np.array([keys[found[n].record.id] in answer for n in numbers], dtype=bool)
             yield Asked(name, question["q"], question["label"], rows, answers)
 
 

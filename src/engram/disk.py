@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from engram.model.errors import InvalidInput
 from engram.model.lazy import lazy_pattern
 
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
@@ -46,6 +47,17 @@ _USUAL_WRITE = 60.0
 def digest_name(identifier: str, readable: str, digits: int = 16) -> str:
     """A file name for an id that is not one itself: a readable beginning and a digest of the whole id."""
     return f"{readable}~{hashlib.sha256(identifier.encode('utf-8', 'surrogatepass')).hexdigest()[:digits]}"
+
+
+def expand_home(path: Path, what: str) -> Path:
+    """Expand a leading `~`; raises `InvalidInput` for an unknown user or one without a home directory."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InvalidInput(
+            f"{what} is {str(path)!r}, and there is no user {path.parts[0][1:]!r} here, or one without a home directory; "
+            "give the whole path"
+        ) from None
 
 
 # -- reading

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from engram.agents.transcripts.transcript import Transcript
 from engram.capture.harvest import Harvester, HarvestReport
 from engram.capture.transcripts import chat_exports
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
 from engram.capture.transcripts.chat_import import ChatImport
-from engram.capture.transcripts.transcript import Transcript
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.readers import json_list
 from tests.backends import Backend

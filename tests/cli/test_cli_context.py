@@ -38,7 +38,7 @@ def test_a_dry_run_shows_the_lines(cli: Console) -> None:
 def test_without_a_file_the_choices_are_named(cli: Console) -> None:
     result = cli("gen-context")
     assert result.exit_code == 2
-    assert "AGENTS.md or CLAUDE.md" in result.stderr
+    assert "AGENTS.md or CLAUDE.md or GEMINI.md" in result.stderr
 
 
 def test_to_remove_a_block_without_a_file_asks_for_the_file_that_has_it(cli: Console) -> None:

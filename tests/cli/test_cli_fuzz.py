@@ -1,6 +1,5 @@
 """Whatever stands on a command line, a verb answers or says what is wrong with it: never a traceback, never another exit code."""
 
-import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from engram.cli.main import LASTING, PROGRAM
-from engram.cli.parser import Group, Option, Parameter, Verb, parameters
+from engram.cli.parser import Parameter, parameters
+from engram.verbs.declaration import Group, Option, Verb
 from tests.cli.conftest import Console
 from tests.properties import examples
 
@@ -46,7 +46,7 @@ def spelled(parameter: Parameter, value: str) -> list[str]:
     if not isinstance(parameter.spec, Option):
         return [value]
     name = parameter.spec.names[0]
-    return [name] if parameter.is_flag else [name, value]
+    return [name] if parameter.kind.is_flag else [name, value]
 
 
 @st.composite
@@ -75,7 +75,6 @@ def test_no_command_line_ends_in_a_traceback(cli: Console, line: list[str], stdi
 
 def test_the_fuzz_reaches_every_verb() -> None:
     assert {words[0] for words, _ in ALL} == set(PROGRAM.verbs) - SKIPPED
-    assert all(inspect.signature(verb).parameters for _, verb in ALL)
 
 
 @pytest.mark.parametrize("when", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])

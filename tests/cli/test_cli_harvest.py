@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.transcripts.written import claude_file, opencode_database
+from tests.agents.transcripts.written import claude_file, opencode_database
 
 from .conftest import Console
 

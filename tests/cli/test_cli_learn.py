@@ -84,7 +84,7 @@ def test_a_fact_is_a_form_of_subject_predicate_and_object(cli: Console) -> None:
         (("learn", "A thing", "--type", "nonsense"), "unknown type"),
         (("learn", "A thing", "--scope", "../etc"), "scope"),
         (("learn", "A thing", "--confidence", "7"), "between 0 and 1"),
-        (("learn", "A thing", "--meta", "novalue"), "key=value"),
+        (("learn", "A thing", "--meta", "novalue"), "must be KEY=VALUE"),
         (("learn", "A thing", "--scope", "here"), "is not in a repository"),
         (("learn", "A thing", "--at", "yesterday"), "not a time"),
     ],

@@ -7,7 +7,6 @@ import pytest
 
 from engram.cli.main import PROGRAM
 from engram.cli.parser import HelpRequested, UsageError, read
-from engram.cli.verbs.options import MemoryFilters, NewMemory, Ranking
 
 PLAIN = (
     ["recall", "how do deploys work?"],
@@ -64,9 +63,9 @@ WRONG: tuple[tuple[list[str], str], ...] = (
     (["prepare"], "TASK is missing"),
     (["recall", "a", "b"], "Unexpected argument 'b'"),
     (["recall", "x", "--limit"], "--limit needs a value: N"),
-    (["recall", "x", "--limit", "many"], "--limit takes a whole number, not 'many'"),
-    (["recall", "x", "--limit", "9" * 30], "--limit takes a number up to"),
-    (["learn", "x", "--confidence", "high"], "--confidence takes a number, not 'high'"),
+    (["recall", "x", "--limit", "many"], "--limit must be a whole number, not 'many'"),
+    (["recall", "x", "--limit", "9" * 30], "--limit must be a whole number up to"),
+    (["learn", "x", "--confidence", "high"], "--confidence must be a number from 0 to 1, not 'high'"),
     (["recall", "x", "--no-such-option"], "Unknown option --no-such-option"),
     (["recall", "x", "--limt", "3"], "did you mean --limit"),
     (["recall", "x", "--explain=yes"], "--explain takes no value"),
@@ -112,18 +111,19 @@ def test_help_can_be_requested_anywhere_and_a_missing_verb_asks_for_it() -> None
         assert (caught.value.path, caught.value.missing) == (path, missing)
 
 
-def test_shared_options_arrive_as_one_object() -> None:
+def test_only_what_was_given_is_passed_on() -> None:
     given = values("recall", "x", "--limit=7", "-t", "fact", "--type", "preference", "-s", "here", "--explain")
-    filters, ranking = given["filters"], given["ranking"]
-    assert isinstance(filters, MemoryFilters) and isinstance(ranking, Ranking)
-    assert (filters.type_, filters.scope, filters.tag) == (["fact", "preference"], ["here"], None)
-    assert (ranking.limit, ranking.mode, ranking.explain) == (7, "hybrid", True)
+    assert given == {
+        "question": "x", "limit": 7, "types": ["fact", "preference"], "scope": ["here"], "explain": True, "home": None,
+        "as_json": False,
+    }  # fmt: skip
+    given = values("learn", "text", "--confidence", "0.5", "--meta", "a=b", "--meta", "n=1", "--why", "", "--pin")
+    assert (given["metadata"], given["rationale"], given["pinned"]) == ({"a": "b", "n": 1}, "", True)
+    assert "cues" not in given
 
 
-def test_what_was_not_given_is_no_field_of_a_new_memory() -> None:
-    memory = values("learn", "text", "--confidence", "0.5", "--meta", "a=b", "--why", "", "--pin")["memory"]
-    assert isinstance(memory, NewMemory)
-    assert memory.given() == {"confidence": 0.5, "metadata": {"a": "b"}, "pinned": True}
+def test_a_default_of_the_command_line_alone_is_passed_on() -> None:
+    assert values("list")["limit"] == 50
 
 
 def test_values_stand_after_a_short_option_and_flags_together() -> None:

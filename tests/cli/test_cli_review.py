@@ -88,7 +88,7 @@ def asked_twice(cli: Console) -> tuple[str, str]:
     with Engram.open(cli.folder / "home") as mem:
         old = mem.add("The timeout for uploads is 60 seconds")
         new = mem.add("The kitchen is painted blue", associations=[Association(old.id, MAY_SUPERSEDE, 0.5)])
-        request_forget(mem.store, new.id, actor="agent", where="EVT-1")
+        request_forget(mem.store, mem.upkeep.clock, new.id, actor="agent", where="EVT-1")
     return new.id, old.id
 
 

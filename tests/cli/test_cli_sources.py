@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from engram.agents.sources.places import SourcePlaces
+from engram.agents.sources.source import Source
 from engram.recall.sources import reader
-from engram.recall.sources.places import SourcePlaces
-from engram.recall.sources.source import Source
 from tests.recall.sources.home import SourceHome
 
 from .conftest import Console

@@ -1,18 +1,19 @@
 """What every verb shares: global options, help, exit codes, the reference."""
 
-import inspect
 import json
 from pathlib import Path
 
 import pytest
 
 from engram.cli.display import ago, line, shown
-from engram.cli.help import described
-from engram.cli.main import PROGRAM, SECTIONS
-from engram.cli.parser import Group, Verb, parameters
+from engram.cli.help import described, full_help
+from engram.cli.main import PROGRAM
+from engram.cli.parser import parameters
 from engram.cli.reference import markdown
 from engram.cli.surface import Surface, code_of
 from engram.model import errors
+from engram.verbs import SECTIONS
+from engram.verbs.declaration import Group, Verb
 from tests.tables import table
 
 from .conftest import Console
@@ -77,7 +78,7 @@ def test_the_help_groups_every_verb(cli: Console) -> None:
 
 def test_every_verb_and_every_option_has_help_and_takes_json_and_home(cli: Console) -> None:
     for name, function in functions():
-        assert inspect.getdoc(function), name
+        assert full_help(function), name
         result = cli(*name.split(), "--help")
         assert result.exit_code == 0
         for _, written, text in described(parameters(function)):

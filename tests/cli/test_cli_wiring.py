@@ -106,9 +106,7 @@ def test_a_harness_may_be_written_in_capitals(cli: Console) -> None:
 
 
 @pytest.mark.usefixtures("program")
-@pytest.mark.parametrize(
-    ("client", "key"), [("vscode", "servers"), ("zed", "context_servers"), ("claude-desktop", "mcpServers")]
-)
+@pytest.mark.parametrize(("client", "key"), [("zed", "context_servers"), ("claude-desktop", "mcpServers")])
 def test_the_printed_entry_is_below_the_key_that_the_client_reads(cli: Console, client: str, key: str) -> None:
     assert list(cli.json("init", client)["entry"]) == [key]
 

@@ -267,5 +267,5 @@ def test_asked_to_end_it_finishes_the_job_of_one_tenant_and_leaves_the_rest(
     left = 0
     for tenant in ("acme", "beta"):
         with Engram.open(url=database, tenant=tenant) as mem:
-            left += len(mem.store.jobs(["waiting"]))
+            left += len(mem.store.list_records(Job, statuses=["waiting"]))
     assert left == 2

@@ -272,7 +272,7 @@ def test_what_somebody_writes_in_the_meantime_is_not_lost(
         file.write_text("# Rules\n\nBe nice.\n")
         return write_temporary(*args, **options)
 
-    monkeypatch.setattr("engram.recall.prompt.user_file.write_temporary", write_after_somebody)
+    monkeypatch.setattr("engram.agents.wiring.user_file.write_temporary", write_after_somebody)
     written(mem, file)
     assert file.read_text("utf-8").startswith(f"# Rules\n\nBe nice.\n\n{BEGIN}\n")
 

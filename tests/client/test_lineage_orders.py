@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.decisions.versions import settled
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
-from engram.review.lineage import settled
 from engram.rules.eligibility import is_valid
 from tests.clock import Clock
 

@@ -62,9 +62,9 @@ def test_a_close_memory_that_does_not_answer_is_only_possible(office: Engram, na
 
 def test_what_is_only_possible_is_not_strengthened(office: Engram) -> None:
     found = office.recall("Where does Anna live?")
-    assert found.possible and office.store.uses_of([hit.id for hit in found.possible]) == []
+    assert found.possible and office.store.uses([hit.id for hit in found.possible]) == []
     known = office.recall(QUESTION)
-    assert [use.kind for use in office.store.uses_of([known.hits[0].id])] == ["recalled"]
+    assert [use.kind for use in office.store.uses([known.hits[0].id])] == ["recalled"]
 
 
 def test_gibberish_matches_nothing(office: Engram) -> None:

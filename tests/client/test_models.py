@@ -8,6 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.llm.model import LanguageModel, ModelSettings
+from engram.store.states import StoreSpend
 from tests.backends import Backend
 from tests.llm.replaying import SILENCE, Answer, Server, raw, said, serving
 
@@ -43,7 +44,9 @@ def with_model(backend: Backend, server: Server, *, cap: int = 0, timeout: float
     mem = backend.client()
     mem.settings = replace(mem.settings, model=f"openai:small@{server.url}/v1", model_daily_tokens=cap)
     settings = ModelSettings(mem.settings.model, timeout_s=timeout, daily_token_cap=cap)
-    mem.__dict__["model"] = LanguageModel(settings, mem.store, clock=backend.clock, wait=server.waits.append)
+    mem.__dict__["model"] = LanguageModel(
+        settings, StoreSpend(mem.store), clock=backend.clock, wait=server.waits.append
+    )
     return mem
 
 
@@ -156,12 +159,12 @@ def test_tokens_are_counted_for_every_process_and_day(backend: Backend, server: 
     server.script = [said({"queries": ["a"]}, tokens=(70, 30))]
     mem.deep_search("kestrel nests")
     mem.deep_search("bridge nests")
-    assert mem.store.tokens_spent(DAY) == 200
+    assert StoreSpend(mem.store).tokens_spent(DAY) == 200
     assert mem.model is not None and mem.model.spent_today() == 200
     backend.clock.forward(days=1)
     assert mem.model.spent_today() == 0
     mem.deep_search("kestrel nests")
-    assert (mem.store.tokens_spent(DAY), mem.model.spent_today()) == (200, 100)
+    assert (StoreSpend(mem.store).tokens_spent(DAY), mem.model.spent_today()) == (200, 100)
 
 
 def test_a_day_that_is_spent_costs_nothing_more(backend: Backend, server: Server) -> None:
@@ -171,7 +174,7 @@ def test_a_day_that_is_spent_costs_nothing_more(backend: Backend, server: Server
     assert any("tokens" in warning for warning in found.warnings)
     assert mem.add_conversation("I prefer tea without sugar.").pending
     assert server.requests == []
-    assert mem.store.tokens_spent(DAY) == 0
+    assert StoreSpend(mem.store).tokens_spent(DAY) == 0
 
 
 def test_the_models_facts_of_a_tasks_turn_keep_their_evidence_and_come_once(backend: Backend, server: Server) -> None:

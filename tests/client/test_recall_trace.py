@@ -131,7 +131,7 @@ def test_a_trace_says_which_stage_added_a_hit(mem: Engram) -> None:
     ledger = mem.recall("Which printer do we use?", question_date=ASKED, explain=True)
     assert traced(ledger).method.startswith("the session log") and ledger.hits[0].kind == "event"
     purposes = [search.purpose for search in traced(ledger).searches]
-    place = purposes.index("the ledger") + 1
+    place = purposes.index("the question") + 1
     assert f"found by search {place}" in traced(ledger).origins[ledger.hits[0].id]
 
 

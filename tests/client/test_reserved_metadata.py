@@ -13,7 +13,7 @@ def requested(mem: Engram) -> Memory:
     """An agent's memory that another one asked to forget."""
     memory = mem.learn(RULE, source="agent", metadata={"team": "core"}).memory
     assert memory is not None
-    request_forget(mem.store, memory.id, actor="agent", where="EVT-1")
+    request_forget(mem.store, mem.upkeep.clock, memory.id, actor="agent", where="EVT-1")
     return mem.get(memory.id)
 
 

@@ -155,6 +155,6 @@ def test_status_names_what_was_injected_last(mem: Engram) -> None:
 
 def test_every_session_is_listed_newest_first_whatever_its_id(mem: Engram, clock: Clock) -> None:
     begun = [mem.session().id, mem.session().id]
-    mem.store.save_session(Session("talk/7 of Ada", "", (), clock()))
-    assert [one.id for one in mem.store.sessions()] == ["talk/7 of Ada", *reversed(begun)]
-    assert [one.id for one in mem.store.sessions(1)] == ["talk/7 of Ada"]
+    mem.store.save_record(Session("talk/7 of Ada", "", (), clock()))
+    assert [one.id for one in mem.store.list_records(Session)] == ["talk/7 of Ada", *reversed(begun)]
+    assert [one.id for one in mem.store.list_records(Session, limit=1)] == ["talk/7 of Ada"]

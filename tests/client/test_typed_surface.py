@@ -6,8 +6,8 @@ import sys
 
 import engram
 from engram.capture.draft import _FIELDS as SETTABLE
-from engram.client.arguments import SearchFilters
 from engram.model import errors, fields
+from engram.model.fields import SearchFilters
 from engram.model.memory import FORMS
 from engram.recall.query import FILTERS
 

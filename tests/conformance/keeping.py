@@ -7,7 +7,8 @@ from typing import Any
 
 from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.store.protocol import Candidates, Filters, NewEvent, Query, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Candidates, Filters, Query, Store
 from engram.text.tokens import query_terms
 from tests.clock import Clock
 

@@ -17,7 +17,9 @@ from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
 from engram.model.memory import Memory
 from engram.model.reserved_keys import IN_BUFFER
 from engram.sessions.jobs import FIRST_WAIT, LEASE
-from engram.store.protocol import NewEvent
+from engram.store.ledger import ledger_scope
+from engram.store.new_events import NewEvent
+from engram.store.states import StoreSpend
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.llm.replaying import Server, raw, said, serving
@@ -234,7 +236,7 @@ def test_an_untrusted_source_stays_untrusted_after_a_crash(mem: Engram) -> None:
     say(mem, IDLE_TALK[1], source="harness:codex:acme")
     known = mem.store.state("buffer/chat")
     turn = NewEvent("user", SISTER, mem._clock(), metadata={IN_BUFFER: True})
-    mem.store.append_events("chat", [turn], scope=mem.store.ledger_scope("chat"))
+    mem.store.append_events("chat", [turn], scope=ledger_scope(mem.store, "chat"))
     assert mem.store.state("buffer/chat") == known
     mem.flush_captures()
     [memory] = mem.list(status="any")
@@ -493,7 +495,9 @@ def with_model(backend: Backend, server: Server) -> Engram:
     mem = backend.client()
     mem.settings = replace(mem.settings, model=f"openai:small@{server.url}/v1")
     settings = ModelSettings(mem.settings.model, timeout_s=10, retries=0)
-    mem.__dict__["model"] = LanguageModel(settings, mem.store, clock=backend.clock, wait=server.waits.append)
+    mem.__dict__["model"] = LanguageModel(
+        settings, StoreSpend(mem.store), clock=backend.clock, wait=server.waits.append
+    )
     return mem
 
 

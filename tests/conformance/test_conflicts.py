@@ -271,7 +271,7 @@ def test_an_added_memory_that_may_supersede_another_is_active_and_in_the_queue_u
 @pytest.mark.usefixtures("likely")
 def test_of_a_memory_that_waits_as_two_things_the_one_meant_is_decided(mem: Engram) -> None:
     old, new = mem.add("Berlin is where the archive is."), mem.add(LISBON)
-    request_forget(mem.store, new.id, actor="agent", where="EVT-1")
+    request_forget(mem.store, mem.upkeep.clock, new.id, actor="agent", where="EVT-1")
     assert [(item.waits_as, item.memory.id) for item in mem.review.queue()] == [("update", new.id), ("forget", new.id)]
     for decide in (mem.review.approve, mem.review.reject):
         with pytest.raises(InvalidInput, match="waits as update and as forget"):
@@ -280,7 +280,7 @@ def test_of_a_memory_that_waits_as_two_things_the_one_meant_is_decided(mem: Engr
         mem.review.approve(new.id, waits_as="candidate")
     mem.review.reject(new.id, waits_as="forget")
     assert [item.waits_as for item in mem.review.queue()] == ["update"]
-    request_forget(mem.store, new.id, actor="agent", where="EVT-2")
+    request_forget(mem.store, mem.upkeep.clock, new.id, actor="agent", where="EVT-2")
     assert mem.review.approve(new.id, waits_as="forget").status == "retired"
     assert (statuses(mem, old, new), mem.review.queue()) == (["active", "retired"], [])
     mem.undo(new.id)

@@ -8,6 +8,7 @@ import pytest
 from engram import Engram, InvalidInput, Memory, NotFound
 from engram.capture.enrichment import render_batch
 from engram.llm.model import LanguageModel, ModelSettings
+from engram.store.states import StoreSpend
 from tests.backends import Backend
 from tests.llm.replaying import Server, said, serving
 
@@ -43,7 +44,7 @@ def use_model(mem: Engram, server: Server, *answers: Mapping[str, Sequence[str]]
     ]
     settings = ModelSettings(f"openai:small@{server.url}/v1")
     mem.settings = replace(mem.settings, model=settings.name)
-    mem.__dict__["model"] = LanguageModel(settings, mem.store)
+    mem.__dict__["model"] = LanguageModel(settings, StoreSpend(mem.store))
 
 
 # -- what is handed out

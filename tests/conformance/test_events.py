@@ -90,7 +90,7 @@ def test_events_are_found_by_what_was_said_and_who_said_it(store: Store) -> None
 
 
 def test_an_event_belongs_to_the_first_scope_of_its_session(store: Store) -> None:
-    store.save_session(Session("S-1", "a task", ("project:acme", "user"), START))
+    store.save_record(Session("S-1", "a task", ("project:acme", "user"), START))
     store.append_events("S-1", [said("Ann", "zebra")])
     store.append_events("loose", [said("Ann", "zebra")])
     events = Filters(kinds=("event",))
@@ -100,21 +100,21 @@ def test_an_event_belongs_to_the_first_scope_of_its_session(store: Store) -> Non
 
 
 def test_sessions_are_saved_changed_and_listed_newest_first(store: Store, backend: Backend) -> None:
-    assert store.session("S-1") is None
-    assert store.sessions() == []
+    assert store.load_record(Session, "S-1") is None
+    assert store.list_records(Session) == []
     sessions = [
         Session(f"S-{n}", f"task {n} ' \" 🚀", ("project:acme", "global"), START + timedelta(hours=n))
         for n in (1, 3, 2)
     ]
     for session in sessions:
-        store.save_session(session)
-    assert [store.session(session.id) for session in sessions] == sessions
+        store.save_record(session)
+    assert [store.load_record(Session, session.id) for session in sessions] == sessions
     ended = replace(sessions[0], ended=START + timedelta(days=1), summary="done\nwell")
-    backend.store().save_session(ended)
-    assert store.session("S-1") == ended
-    assert [session.id for session in store.sessions()] == ["S-3", "S-2", "S-1"]
-    assert [session.id for session in store.sessions(2)] == ["S-3", "S-2"]
-    assert store.session("S-") is None
+    backend.store().save_record(ended)
+    assert store.load_record(Session, "S-1") == ended
+    assert [session.id for session in store.list_records(Session)] == ["S-3", "S-2", "S-1"]
+    assert [session.id for session in store.list_records(Session, limit=2)] == ["S-3", "S-2"]
+    assert store.load_record(Session, "S-") is None
 
 
 def test_purging_an_event_takes_its_words_and_leaves_the_chain(store: Store, keep: Keep) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.harvest import Harvester, HarvestReport
-from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.model.errors import InvalidInput, Refused, StoreUnreachable
 from engram.model.lazy import replace
+from engram.store.states import set_pause
+from tests.agents.transcripts.written import SESSION, append, claude_file, said
 from tests.backends import Backend
-from tests.capture.transcripts.written import SESSION, append, claude_file, said
 
 RULE = "In this repo all commits are rebased, we never squash merge, because the history must stay readable."
 OTHER = "All our services must log with slog, never with zap."
@@ -406,7 +407,7 @@ def test_secrets_in_a_transcript_are_never_stored(backend: Backend, tmp_path: Pa
 
 def test_a_harvest_obeys_a_pause(mem: Engram, tmp_path: Path) -> None:
     claude_file(tmp_path, RULE)
-    mem.store.pause(True)
+    set_pause(mem.store, True)
     with pytest.raises(Refused, match="paused"):
         mem.harvest(tmp_path)
     assert statements(mem) == set()

@@ -159,7 +159,7 @@ def test_what_is_said_after_a_purge_follows_on(store: Store) -> None:
 
 def prune(store: Store, clock: Clock) -> None:
     """Let go of everything that is a year old, the ended session's ledger with it."""
-    store.save_session(Session(TALK, "", ("global",), clock(), clock()))
+    store.save_record(Session(TALK, "", ("global",), clock(), clock()))
     assert len(store.prune(clock() + timedelta(days=800), 365, 365, 365, dry_run=False).ledgers) == 1
 
 
@@ -173,7 +173,7 @@ def test_a_ledger_that_begins_anew_after_pruning_is_witnessed_again(
     store: Store, rewrite: Rewrite, clock: Clock
 ) -> None:
     prune(store, clock)
-    store.save_session(Session(TALK, "", ("global",), clock()))
+    store.save_record(Session(TALK, "", ("global",), clock()))
     store.append_events(TALK, [said("Ann", f"anew {n}") for n in range(2)])
     assert [event.seq for event in store.events(TALK)] == [1, 2] and store.verify_ledgers() == []
     rewrite(lambda events: events[:1])

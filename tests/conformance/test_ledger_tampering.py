@@ -122,10 +122,10 @@ def test_a_tail_cut_off_in_ledger_and_journal_is_missed_by_what_was_told_later(s
 
 def test_what_comes_after_a_pruned_ledger_still_links_up(store: Store, backend: Backend) -> None:
     now = backend.clock()
-    store.save_session(Session(TALK, "", ("global",), now, now))
+    store.save_record(Session(TALK, "", ("global",), now, now))
     assert len(store.prune(now + timedelta(days=800), 0, 0, 365, dry_run=False).ledgers) == 1
     again = backend.store(keyword_only=True)
     again.append_events(QUIET, [said("Ann", "and on")])
-    again.save_session(Session(TALK, "", ("global",), now))
+    again.save_record(Session(TALK, "", ("global",), now))
     again.append_events(TALK, [said("Ann", "anew")])
     assert again.verify_ledgers() == []

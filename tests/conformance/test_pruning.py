@@ -37,20 +37,20 @@ def test_uses_of_months_gone_by_go_whole(store: Store, clock: Clock) -> None:
     assert store.prune(now, 0, 0, 0, dry_run=True).usage_months == ()
     planned = store.prune(now, 0, 30, 0, dry_run=True)
     assert planned.usage_months == ("2026-03",)
-    assert len(store.uses_of(["M0"])) == 1
+    assert len(store.uses(["M0"])) == 1
     assert store.prune(now, 0, 30, 0, dry_run=False) == planned
-    assert store.uses_of(["M0"]) == []
-    assert [len(store.uses_of([f"M{n}"])) for n in (1, 2)] == [1, 1]
-    position = store.uses_of(["M2"])[0].position
+    assert store.uses(["M0"]) == []
+    assert [len(store.uses([f"M{n}"])) for n in (1, 2)] == [1, 1]
+    position = store.uses(["M2"])[0].position
     store.note_use(Use("recalled", ("new",), now))
-    assert store.uses_of(["new"])[0].position > position
+    assert store.uses(["new"])[0].position > position
 
 
 def test_ledgers_of_sessions_that_ended_long_ago_go(store: Store, clock: Clock) -> None:
     start = clock()
     for name, ended in (("old", start), ("late", start + timedelta(days=90)), ("open", None)):
         store.append_events(name, [said("Ann", f"zebra in {name}")])
-        store.save_session(Session(name, "", ("global",), start, ended))
+        store.save_record(Session(name, "", ("global",), start, ended))
     store.append_events("loose", [said("Ann", "zebra in none")])
     now = start + timedelta(days=100)
     planned = store.prune(now, 0, 0, 30, dry_run=True)

@@ -71,9 +71,9 @@ def test_the_events_a_memory_was_drawn_from_go_with_it(store: Store, keep: Keep)
 
 def test_a_session_that_quotes_it_quotes_it_no_longer(backend: Backend, store: Store, keep: Keep) -> None:
     kept = keep("The locker opens with xylophone")
-    store.save_session(Session("S-1", "find out: The locker opens with xylophone", ("global",), day(1), None, "ok"))
+    store.save_record(Session("S-1", "find out: The locker opens with xylophone", ("global",), day(1), None, "ok"))
     store.purge([kept.id], actor="test")
-    session = store.session("S-1")
+    session = store.load_record(Session, "S-1")
     assert session is not None
     assert session.task.startswith("find out: ")
     assert "xylophone" not in backend.everything()

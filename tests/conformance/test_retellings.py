@@ -9,8 +9,8 @@ from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
 from engram.model.lazy import replace
 from engram.model.memory import Evidence, Memory, Retelling
 from engram.review.retellings import store_retelling
+from tests.agents.transcripts.written import claude_file
 from tests.backends import Backend
-from tests.capture.transcripts.written import claude_file
 
 SECOND, THIRD = "0c9e2a43-0000-4000-8000-000000000000", "1d9e2a43-0000-4000-8000-000000000000"
 SOURCE = "harness:claude-code:acme-api"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.scopes import session_scope
+from engram.store.scopes import scope_links, session_scope
 from engram.upkeep.scope_links import link_scope, scope_notices, separate_scope, unlink_scope
 from tests.backends import Backend
 
@@ -97,7 +97,7 @@ def test_links_move_with_a_store(backend: Backend, mem: Engram, acme: Path) -> N
 
 def test_a_session_of_yesterday_belongs_to_the_linked_scope(mem: Engram, acme: Path) -> None:
     link_scope(mem.store, acme, OLD)
-    links = mem.store.scope_links()
+    links = scope_links(mem.store)
     assert session_scope(str(acme), "", (), links) == OLD
     assert session_scope("/gone/api", "https://github.com/acme/api.git", (), links) == OLD
     assert session_scope("/gone/api", "https://evil.example/acme/api.git", (), links) == "project:evil.example:acme/api"

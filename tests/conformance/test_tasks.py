@@ -19,7 +19,7 @@ def run(store: Store, clock: Clock, number: int = 1, **fields: object) -> TaskRu
     """A run that is kept."""
     now = clock()
     task = TaskRun(f"TASK-20260301-090000-{number:06d}", "Ship the parser", "project:acme", now, now, **fields)  # type: ignore[arg-type]
-    store.save_task(task)
+    store.save_record(task)
     return task
 
 
@@ -31,14 +31,16 @@ def job(clock: Clock, name: str, **fields: object) -> Job:
 
 def test_a_task_is_kept_as_it_was(store: Store, clock: Clock) -> None:
     task = run(store, clock, metadata={"ticket": "ENG-7", "tries": [1, 2]}, session="S-1")
-    assert store.task(task.id) == task
-    assert store.task("TASK-of-nobody") is None and store.task("../../etc/passwd") is None
+    assert store.load_record(TaskRun, task.id) == task
+    assert (
+        store.load_record(TaskRun, "TASK-of-nobody") is None and store.load_record(TaskRun, "../../etc/passwd") is None
+    )
 
 
 def test_a_task_is_changed_as_it_stands(store: Store, clock: Clock) -> None:
     task = run(store, clock)
     paused = store.change_task(task.id, lambda held: moved(held, "paused", clock()))
-    assert store.task(task.id) == paused and paused.status == "paused"
+    assert store.load_record(TaskRun, task.id) == paused and paused.status == "paused"
     with pytest.raises(NotFound, match="no task"):
         store.change_task("TASK-of-nobody", lambda held: held)
 
@@ -47,16 +49,16 @@ def test_a_change_that_is_refused_leaves_the_task_alone(store: Store, clock: Clo
     task = run(store, clock, status="completed")
     with pytest.raises(InvalidInput, match="cannot become running"):
         store.change_task(task.id, lambda held: moved(held, "running", clock()))
-    assert store.task(task.id) == task
+    assert store.load_record(TaskRun, task.id) == task
 
 
 def test_tasks_are_listed_newest_first_and_by_state(store: Store, clock: Clock) -> None:
     old = run(store, clock, 1)
     clock.forward(seconds=60)
     new = run(store, clock, 2, status="paused")
-    assert [task.id for task in store.tasks()] == [new.id, old.id]
-    assert [task.id for task in store.tasks(["running"])] == [old.id]
-    assert [task.id for task in store.tasks(limit=1)] == [new.id]
+    assert [task.id for task in store.list_records(TaskRun)] == [new.id, old.id]
+    assert [task.id for task in store.list_records(TaskRun, statuses=["running"])] == [old.id]
+    assert [task.id for task in store.list_records(TaskRun, limit=1)] == [new.id]
 
 
 def test_of_two_that_end_a_task_at_once_one_is_refused(backend: Backend, clock: Clock) -> None:
@@ -108,10 +110,14 @@ def test_checkpoints_are_numbered_and_come_newest_first(store: Store, clock: Clo
                 f"CKP-{number}", task.id, number, clock(), word, pending_steps=("test it",), data={"chunks": [1, 2]}
             ),
         )
-    assert [(c.number, c.summary) for c in store.checkpoints(task.id)] == [(3, "three"), (2, "two"), (1, "one")]
-    [newest] = store.checkpoints(task.id, 1)
+    assert [(c.number, c.summary) for c in store.list_records(Checkpoint, of=task.id)] == [
+        (3, "three"),
+        (2, "two"),
+        (1, "one"),
+    ]
+    [newest] = store.list_records(Checkpoint, of=task.id, limit=1)
     assert (newest.pending_steps, newest.data) == (("test it",), {"chunks": [1, 2]})
-    assert store.checkpoints("TASK-of-nobody") == []
+    assert store.list_records(Checkpoint, of="TASK-of-nobody") == []
 
 
 def test_checkpoints_can_be_written_anew(store: Store, clock: Clock) -> None:
@@ -126,8 +132,8 @@ def test_checkpoints_can_be_written_anew(store: Store, clock: Clock) -> None:
             )
     store.change_checkpoints(task.id, lambda point: replace(point, summary=f"{point.number}"))
     store.change_checkpoints("TASK-of-nobody", lambda point: replace(point, summary="never"))
-    assert [(c.number, c.summary) for c in store.checkpoints(task.id)] == [(2, "2"), (1, "1")]
-    assert [c.summary for c in store.checkpoints(other.id)] == ["two", "one"]
+    assert [(c.number, c.summary) for c in store.list_records(Checkpoint, of=task.id)] == [(2, "2"), (1, "1")]
+    assert [c.summary for c in store.list_records(Checkpoint, of=other.id)] == ["two", "one"]
 
 
 def test_jobs_come_with_the_events_they_follow_on(store: Store, clock: Clock) -> None:
@@ -135,14 +141,14 @@ def test_jobs_come_with_the_events_they_follow_on(store: Store, clock: Clock) ->
     made = store.append_events(
         task.id, [said("user", "a"), said("user", "b")], lambda events: [job(clock, events[0].id)]
     )
-    assert [(j.id, j.payload["events"]) for j in store.jobs()] == [(made[0].id, [made[0].id])]
+    assert [(j.id, j.payload["events"]) for j in store.list_records(Job)] == [(made[0].id, [made[0].id])]
 
 
 def test_no_job_comes_with_events_that_were_there_already(store: Store, clock: Clock) -> None:
     task = run(store, clock)
     for _ in range(2):
         store.append_events(task.id, [said("user", "a", key="k")], lambda events: [job(clock, events[0].id)])
-    assert len(store.jobs()) == 1
+    assert len(store.list_records(Job)) == 1
 
 
 def test_a_job_is_leased_to_one_worker(backend: Backend, clock: Clock) -> None:
@@ -165,7 +171,7 @@ def test_a_lease_that_ran_out_is_taken_by_another_and_its_first_holder_settles_n
     assert (yours.owner, yours.attempts) == ("you", 2)
     assert not store.settle_job(mine, None)
     assert store.settle_job(yours, None)
-    assert store.jobs() == []
+    assert store.list_records(Job) == []
 
 
 def test_a_job_that_failed_waits_and_a_dead_one_is_never_leased(store: Store, clock: Clock) -> None:
@@ -178,7 +184,7 @@ def test_a_job_that_failed_waits_and_a_dead_one_is_never_leased(store: Store, cl
     assert store.lease_jobs("me", clock(), until, limit=10) == []
     clock.forward(seconds=61)
     assert [j.id for j in store.lease_jobs("me", clock(), until, limit=10)] == ["one"]
-    assert [(j.id, j.error) for j in store.jobs(["dead"])] == [("two", "gave up")]
+    assert [(j.id, j.error) for j in store.list_records(Job, statuses=["dead"])] == [("two", "gave up")]
 
 
 def test_only_the_kinds_asked_for_are_leased(store: Store, clock: Clock) -> None:
@@ -203,7 +209,7 @@ def test_many_workers_do_every_job_once(backend: Backend, clock: Clock) -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert sorted(done) == [f"job-{n:02d}" for n in range(24)] and stores[0].jobs() == []
+    assert sorted(done) == [f"job-{n:02d}" for n in range(24)] and stores[0].list_records(Job) == []
 
 
 def test_a_purge_reaches_goals_and_checkpoints(backend: Backend, clock: Clock) -> None:
@@ -217,7 +223,7 @@ def test_a_purge_reaches_goals_and_checkpoints(backend: Backend, clock: Clock) -
     purged = store.purge([event.id], actor="test")
     assert purged.remaining == ()
     assert "zebra" not in backend.everything()
-    assert json.dumps(store.checkpoints(task.id)[0].summary) != "" and store.verify_ledgers() == []
+    assert json.dumps(store.list_records(Checkpoint, of=task.id)[0].summary) != "" and store.verify_ledgers() == []
 
 
 def test_events_can_be_read_from_their_end(store: Store, clock: Clock) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from engram.model.errors import StoreClosed
 from engram.store.protocol import Filters, Store
+from engram.store.states import is_paused, set_pause
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, listed, said
@@ -50,13 +51,13 @@ def test_verdicts_are_counted_since_a_moment(store: Store, backend: Backend, clo
 
 
 def test_a_pause_holds_for_everyone_until_it_ends(store: Store, backend: Backend) -> None:
-    assert not store.paused
-    store.pause(True)
-    store.pause(True)
-    assert store.paused
-    assert backend.store().paused
-    backend.store().pause(False)
-    assert not store.paused
+    assert not is_paused(store)
+    set_pause(store, True)
+    set_pause(store, True)
+    assert is_paused(store)
+    assert is_paused(backend.store())
+    set_pause(backend.store(), False)
+    assert not is_paused(store)
 
 
 def test_a_rebuilt_index_answers_as_before(store: Store, keep: Keep) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.text.content_hash import content_hash
-from tests.capture.transcripts.written import claude_file
+from tests.agents.transcripts.written import claude_file
 from tests.faults.consistency import assert_consistent, scratch
 from tests.faults.processes import Zygote, ending, start
 

@@ -9,6 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, StoreCorrupt
+from engram.model.event import Session
 from engram.store.files.store.backup import restore
 from engram.store.home import scope_folder
 from tests.faults.consistency import assert_consistent
@@ -57,7 +58,7 @@ def test_a_session_id_cannot_leave_the_ledger(tmp_path: Path, name: str) -> None
         mem.observe(name, "user", "hello from here")
         mem.observe(name + "x", "user", "hello from there")
         assert [event.content for event in mem.store.events(name)] == ["hello from here"]
-        assert mem.store.session(name) is None
+        assert mem.store.load_record(Session, name) is None
     _inside(tmp_path, {"home", "cache"})
     assert_consistent(tmp_path / "home", tmp_path / "cache")
 

@@ -9,6 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.model.event import Event
+from engram.model.task import Checkpoint, Job
 from tests.faults.consistency import assert_consistent, scratch
 from tests.faults.processes import Zygote, ending, start
 
@@ -59,7 +60,7 @@ def turn_of(mem: Engram, n: int) -> list[Event]:
 def jobs_of(mem: Engram, events: list[Event]) -> list[set[str]]:
     """What each job covers that is about one of these events."""
     ids = {event.id for event in events}
-    return [covered for job in mem.store.jobs() if (covered := set(job.payload["events"])) & ids]
+    return [covered for job in mem.store.list_records(Job) if (covered := set(job.payload["events"])) & ids]
 
 
 def attempt(forks: Zygote, home: Path, operation: str, n: int, fatal: int, **how: Any) -> bool:
@@ -136,11 +137,11 @@ def test_a_checkpoint_killed_at_any_step_is_absent_or_complete_and_the_next_one_
         killed = attempt(forks, home, "checkpoint", 1, fatal, torn=torn)
         with opened(home) as mem:
             (task,) = mem.tasks.list()
-            before = [point.number for point in mem.store.checkpoints(task.id)]
+            before = [point.number for point in mem.store.list_records(Checkpoint, of=task.id)]
             assert before in ([], [1])
         number = again(forks, home, "checkpoint", 2)["number"]
         with opened(home) as mem:
-            points = mem.store.checkpoints(task.id)
+            points = mem.store.list_records(Checkpoint, of=task.id)
             assert [point.number for point in points] == [number, *before] and number == len(points)
             assert points[0].summary == "Part 2 is done"
         if not killed:

@@ -81,7 +81,7 @@ def test_what_a_session_is_given_is_noted_as_a_use(hooked: Hooked) -> None:
     hooked("prompt", prompt=TASK)
     hooked("prompt", prompt=TASK)
     with hooked.open() as mem:
-        assert [(use.kind, use.ids) for use in mem.store.uses_of([known])] == [("injected", (known,))]
+        assert [(use.kind, use.ids) for use in mem.store.uses([known])] == [("injected", (known,))]
 
 
 def test_an_unrelated_prompt_gets_a_note_once_and_then_nothing(hooked: Hooked) -> None:

@@ -63,6 +63,11 @@ def test_a_memory_has_the_same_task_vector_alone_and_among_many(note: tuple[str,
     assert np.abs(alone.astype(int) - among).max() <= 1
 
 
+@table("text", TEXTS)
+def test_a_prompt_has_the_same_vector_with_and_without_numpy(text: str) -> None:
+    assert TaskTable().prompt_with_numpy(text) == TaskTable().prompt(text)
+
+
 def test_a_prompt_is_nearer_to_its_situation_than_to_another_one_that_shares_as_few_words() -> None:
     table = TaskTable()
     prompt = table.prompt("bump axios to the latest version and make sure nothing breaks")

@@ -134,7 +134,7 @@ def test_an_entry_whose_harvest_fails_waits_again(hooked: Hooked) -> None:
 CLAIM = """
 import sys
 from pathlib import Path
-from engram.store.files import spool
+from engram.store import spool
 claims = list(spool.claims(Path(sys.argv[1])))
 print(len(claims), flush=True)
 sys.stdin.read()

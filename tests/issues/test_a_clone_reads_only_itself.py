@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
+from engram.agents.wiring.user_file import read_user_file
 from engram.disk import reading_real
 from engram.model.errors import Refused
-from engram.recall.prompt.user_file import read_user_file
 from tests.recall.sources.home import SourceHome
 
 SECRET = "The zebra contract pays four million for Nightshift"

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from engram.harnesses.configuration import ServerCommand, config_file, server_command
-from engram.harnesses.registration import unwire, wire
-from engram.harnesses.wiring_health import wiring_finding
-from tests.harnesses.conftest import home as home
+from engram.agents.registry import find_agent
+from engram.agents.wiring.config_file import config_file
+from engram.agents.wiring.registration import unwire, wire
+from engram.agents.wiring.server import ServerCommand, server_command
+from engram.agents.wiring.wiring_health import wiring_finding
+from tests.agents.conftest import home as home
 
 PLANTED = "open({!r}, 'w').close()\n"
 PLANTED_MODULES = ("anyio.py", "json.py", "numpy.py", "pathlib.py", "tempfile.py", "yaml.py")
@@ -63,7 +65,7 @@ def test_the_doctor_reports_an_entry_of_an_earlier_version_and_runs_no_module_of
     clone: Path, home: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
-    config = config_file("claude-code", None)
+    config = config_file(find_agent("claude-code"), None)
     wire(config, ServerCommand(sys.executable, arguments, {"ENGRAM_HOME": str(home / "store")}))
     finding = wiring_finding(None)
     assert finding is not None and not finding.ok
@@ -73,7 +75,7 @@ def test_the_doctor_reports_an_entry_of_an_earlier_version_and_runs_no_module_of
 
 
 def test_init_replaces_and_removes_an_entry_of_an_earlier_version(home: Path) -> None:
-    config = config_file("codex", None)
+    config = config_file(find_agent("codex"), None)
     wire(config, ServerCommand(sys.executable, ("-m", "engram", "mcp")))
     wire(config, ServerCommand(sys.executable, ("-P", "-m", "engram", "mcp")))
     assert '"-P", "-m"' in config.path.read_text()
@@ -81,8 +83,11 @@ def test_init_replaces_and_removes_an_entry_of_an_earlier_version(home: Path) ->
 
 
 def test_an_entry_that_sets_the_safe_path_is_no_problem(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.harnesses.wiring_health.ask_tools", lambda *_: "13")
-    wire(config_file("codex", None), ServerCommand(sys.executable, ("-m", "engram.mcp"), {"PYTHONSAFEPATH": "1"}))
+    monkeypatch.setattr("engram.agents.wiring.wiring_health.ask_tools", lambda *_: "13")
+    wire(
+        config_file(find_agent("codex"), None),
+        ServerCommand(sys.executable, ("-m", "engram.mcp"), {"PYTHONSAFEPATH": "1"}),
+    )
     finding = wiring_finding(None)
     assert finding is not None and finding.level == "ok"
 
@@ -92,7 +97,7 @@ def test_the_doctor_does_not_start_a_program_by_a_relative_path(clone: Path, hom
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\ntouch {home}/executed\n")
     program.chmod(0o755)
-    wire(config_file("cursor", None), ServerCommand("bin/engram"))
+    wire(config_file(find_agent("cursor"), None), ServerCommand("bin/engram"))
     finding = wiring_finding(None)
     assert finding is not None and "was not started" in finding.message
     assert not (home / "executed").exists()

@@ -13,6 +13,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, Refused, StoreCorrupt, StoreReadOnly
+from engram.model.event import Session
 from engram.store.files.log.journal import Journal
 from engram.store.files.store.backup import restore
 from engram.store.home import PointsOutside, memory_file
@@ -262,7 +263,7 @@ def _use_everything(mem: Engram) -> None:
         lambda: mem.add("Beavers build dams in the river"),
         lambda: mem.recall("what do otters do?"),
         lambda: mem.observe("talk", "user", "hello"),
-        lambda: mem.store.sessions(),
+        lambda: mem.store.list_records(Session),
         lambda: mem.tasks.list(),
         lambda: mem.jobs.list(),
         lambda: mem.upkeep.sync(),

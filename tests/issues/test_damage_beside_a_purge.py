@@ -11,6 +11,8 @@ import pytest
 from engram import Engram
 from engram.cli.main import main
 from engram.model.errors import StoreCorrupt
+from engram.model.event import Session
+from engram.model.task import Job
 from engram.store.files.store import purge
 from engram.store.files.store.purge_plan import MARKER
 from engram.store.reports import Purged
@@ -125,7 +127,7 @@ def test_everything_else_goes_on(damaged: tuple[str, Told, Path]) -> None:
         goals = {"Mow the lawn"} if kind in COSTS_A_TASK else {"Mow the lawn", "Paint the fence"}
         assert {task.goal for task in mem.list_tasks()} == goals
         assert len(mem.tasks.checkpoints(next(task.id for task in mem.list_tasks() if task.id != told.task))) == 1
-        assert mem.store.jobs() == []
+        assert mem.store.list_records(Job) == []
         assert mem.upkeep.backup(told.folder / "saved.tgz")["files"] > 5
         assert isinstance(mem.store.verify_ledgers(), list)
         assert [one.content for one in mem.store.events("unrelated")][1] == "The sun came out after that"
@@ -379,8 +381,8 @@ def _goes_on(told: Told) -> None:
         assert mem.add("Giraffes are tall").id
         mem.observe("fresh", "user", "Hello again, all of you")
         assert mem.search("okapis", kinds=("memory", "event"))
-        assert len(mem.list_tasks()) >= 1 and isinstance(mem.store.sessions(), list)
-        assert isinstance(mem.store.jobs(), list) and isinstance(mem.store.verify_ledgers(), list)
+        assert len(mem.list_tasks()) >= 1 and isinstance(mem.store.list_records(Session), list)
+        assert isinstance(mem.store.list_records(Job), list) and isinstance(mem.store.verify_ledgers(), list)
         mem.doctor()
         mem.rebuild_index()
         assert {memory.statement for memory in mem.list()} == {"Okapis are fed at noon", SECRET, "Giraffes are tall"}

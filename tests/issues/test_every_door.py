@@ -152,7 +152,7 @@ DOORS: dict[str, Door] = {
 }
 """The calls by which words get into a memory or a prompt, each used by an agent."""
 PROPOSING = frozenset(("harvest", "harvest_spooled", "import_chats"))
-"""What these bring is a transcript's, and waits: tests/capture/transcripts."""
+"""What these bring is a transcript's, and waits: tests/agents/transcripts."""
 WORDLESS = frozenset(
     (
         *("recall_context", "prepare", "infer_scope", "review.separate"),
@@ -320,6 +320,7 @@ OTHER_VERBS = frozenset(
             "search",
             "inject",
             "prepare",
+            "timeline",
             "show",
             "list",
             "queue",

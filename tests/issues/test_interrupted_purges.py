@@ -7,6 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import NotFound
+from engram.model.event import Session
 from engram.store.files.store import purge as files_purge
 from engram.store.reports import Purged
 from engram.upkeep.purge import Purger
@@ -43,7 +44,7 @@ def test_a_purge_interrupted_after_the_record_is_gone_is_finished_by_the_second_
         interrupted.setattr(Purger, "_forget_quotes", _interrupt)
         with pytest.raises(InterruptedPurge):
             mem.forget("pier", purge=True)
-    assert HEARD in mem.store.sessions()[0].summary
+    assert HEARD in mem.store.list_records(Session)[0].summary
     assert len(_purge_problems(mem)) == 1
     with pytest.raises(NotFound):
         mem.get(memory.id)
@@ -51,7 +52,7 @@ def test_a_purge_interrupted_after_the_record_is_gone_is_finished_by_the_second_
     assert isinstance(purged, Purged)
     assert memory.id in purged.ids
     assert purged.remaining == ()
-    assert HEARD not in mem.store.sessions()[0].summary
+    assert HEARD not in mem.store.list_records(Session)[0].summary
     assert _purge_problems(mem) == []
     assert mem.store.states("purge/") == []
     with pytest.raises(NotFound):

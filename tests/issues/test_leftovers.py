@@ -21,7 +21,7 @@ WRITE = """
 import os, signal, sys
 from pathlib import Path
 import engram.disk
-from engram.recall.prompt.user_file import read_user_file, replace_user_file
+from engram.agents.wiring.user_file import read_user_file, replace_user_file
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

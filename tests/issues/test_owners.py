@@ -15,10 +15,10 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event, Session
 from engram.store.files.log.ledger import ledger_name
 from engram.store.home import open_home
-from engram.store.ledger import Head, chained_events
+from engram.store.ledger import Head, chained_events, ledger_scope
+from engram.store.new_events import NewEvent
 from engram.store.postgres.connections import connect
 from engram.store.postgres.schema import migrate
-from engram.store.protocol import NewEvent
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.homes import home_of
@@ -346,10 +346,10 @@ def test_another_owners_session_answers_as_one_that_is_not_there(world: World) -
 
 def test_a_use_is_not_noted_in_anothers_session(world: World) -> None:
     mem = world.mem
-    before = mem.store.uses_in(world.session)
+    before = mem.store.uses(session=world.session)
     own = mem.recall("When does the parade of Porto begin?", session=world.session, **EVE).hits
     mem.inject("The parade of Porto", session=world.session, **EVE)
-    assert own and mem.store.uses_in(world.session) == before
+    assert own and mem.store.uses(session=world.session) == before
 
 
 def test_the_words_of_another_do_not_tell_whether_a_name_is_known(world: World) -> None:
@@ -573,7 +573,7 @@ def test_the_index_looks_an_owners_events_up(tmp_path: Path) -> None:
 def test_a_session_that_only_has_a_ledger_is_listed_with_its_owners(backend: Backend) -> None:
     mem = backend.client()
     mem.observe("chat", "user", "The quokka likes drums.", **ANA)
-    mem.store.save_session(Session("chat", "", (mem.store.ledger_scope("chat"),), backend.clock()))
+    mem.store.save_record(Session("chat", "", (ledger_scope(mem.store, "chat"),), backend.clock()))
     assert mem.sessions.list(scopes=mem.scopes_for(**EVE)) == []
     assert [one.owner for one in mem.sessions.list(scopes=mem.scopes_for(**ANA))] == ["agent:shop/ana"]
 

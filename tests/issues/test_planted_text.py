@@ -18,7 +18,6 @@ from engram.aio import AsyncEngram
 from engram.capture.import_report import ImportReport
 from engram.capture.import_source import read
 from engram.cli.surface import Surface
-from engram.mcp import arguments as asks
 from engram.mcp.calls import Call, LazyMemory
 from engram.mcp.tools import TOOLS
 from engram.model.decision import Decision, Outcome
@@ -184,13 +183,13 @@ def call_of(mem: Engram) -> Call:
 
 def by_autonomous_agent(ground: Ground, texts: Texts) -> None:
     for text in texts:
-        TOOLS["learn"].run(call_of(ground.mem), asks.Learn(statement=text, autonomous=True))
+        TOOLS["learn"].run(call_of(ground.mem), TOOLS["learn"].decode({"statement": text, "autonomous": True}))
 
 
 def by_agent(ground: Ground, texts: Texts) -> None:
     """An agent's explicit word is its own to give; what it may not do is replace a person's."""
     for text in texts:
-        TOOLS["learn"].run(call_of(ground.mem), asks.Learn(statement=text))
+        TOOLS["learn"].run(call_of(ground.mem), TOOLS["learn"].decode({"statement": text}))
 
 
 ROUTES: dict[str, Callable[[Ground, Texts], None]] = {
@@ -287,7 +286,7 @@ CHANGES: dict[str, Change] = {
     "pin": lambda mem, i: mem.pin(i, actor="agent"),
     "unpin": lambda mem, i: mem.pin(i, False, actor="agent"),
     "forget": lambda mem, i: mem.forget(i, actor="agent"),
-    "forget over MCP": lambda mem, i: TOOLS["forget"].run(call_of(mem), asks.Forget(id=i)),
+    "forget over MCP": lambda mem, i: TOOLS["forget"].run(call_of(mem), {"ref": i}),
     "purge": lambda mem, i: mem.forget(i, purge=True, actor="agent"),
     "retire": lambda mem, i: mem.review.retire(i, actor="agent"),
     "undo": lambda mem, i: mem.undo(i, actor="agent"),

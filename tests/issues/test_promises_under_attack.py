@@ -66,7 +66,7 @@ def test_a_current_memory_is_pruned_to_its_last_image(mem: Engram, backend: Back
 
 
 def test_what_nobody_knows_who_decided_an_agent_leaves_alone(mem: Engram, backend: Backend) -> None:
-    from engram.review.authority import refuse_overturning
+    from engram.decisions.authority import refuse_overturning
 
     out = mem.forget(mem.add("Use tabs").id)
     assert isinstance(out, Memory)

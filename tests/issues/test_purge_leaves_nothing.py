@@ -119,7 +119,7 @@ def test_a_title_does_not_stay_in_the_journal_as_who_decided(backend: Backend) -
 
 def test_a_session_of_the_owners_goes_whatever_its_caller_named_it(backend: Backend) -> None:
     mem = backend.client()
-    mem.store.save_session(Session("chat-7", "", (mem.scope_for("bot", "ana"),), backend.clock()))
+    mem.store.save_record(Session("chat-7", "", (mem.scope_for("bot", "ana"),), backend.clock()))
     mem.observe("chat-7", "user", f"What do you make of {WORD}?")
     assert mem.purge(**ANA).remaining == ()
     assert WORD not in backend.everything()
@@ -137,7 +137,7 @@ def test_words_spoken_in_a_session_its_caller_named_go_with_their_owner(backend:
 
 def test_a_session_named_after_what_was_said_is_named(backend: Backend) -> None:
     mem = backend.client()
-    mem.store.save_session(Session(f"{WORD}-1", "", (mem.scope_for("bot", "ana"),), backend.clock()))
+    mem.store.save_record(Session(f"{WORD}-1", "", (mem.scope_for("bot", "ana"),), backend.clock()))
     mem.observe(f"{WORD}-1", "user", f"What do you make of {WORD}?")
     (line,) = mem.purge(**ANA).remaining
     assert line.startswith(f"{WORD}-1: the session's name stays")
@@ -237,7 +237,9 @@ def test_an_owner_cannot_purge_or_probe_what_another_one_said(backend: Backend) 
     assert reports == [(), ()]
     assert [event.content for event in mem.store.events("bens-chat")] == [f"{secret}, he says."]
     assert mem.get_task(task.id).goal == secret and mem.get(noted.id).statement == f"For Ben: {secret}"
-    assert [(one.task, one.summary) for one in mem.store.sessions() if one.task] == [(secret, f"Ben said: {secret}")]
+    assert [(one.task, one.summary) for one in mem.store.list_records(Session) if one.task] == [
+        (secret, f"Ben said: {secret}")
+    ]
 
 
 def test_a_record_next_to_it_that_says_the_same_is_named(backend: Backend) -> None:
@@ -272,7 +274,7 @@ def test_purging_one_owner_leaves_what_another_says_in_the_same_words(backend: B
     assert purged.remaining and all("of other owners" in line for line in purged.remaining), purged.remaining
     assert mem.get_task(tasks[0]).goal != SHARED and mem.tasks.checkpoints(tasks[0])[0].summary != SHARED
     assert mem.get_task(tasks[1]).goal == SHARED and mem.tasks.checkpoints(tasks[1])[0].summary == SHARED
-    (theirs,) = [one for one in mem.store.sessions() if one.scopes[:1] == ("agent:bot/ben",) and one.task]
+    (theirs,) = [one for one in mem.store.list_records(Session) if one.scopes[:1] == ("agent:bot/ben",) and one.task]
     assert (theirs.task, theirs.summary) == (SHARED, SHARED)
     assert [event.content for event in mem.list_events(tasks[1])] == [SHARED]
     kept = mem.list(**BEN)

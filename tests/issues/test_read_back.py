@@ -15,7 +15,7 @@ from engram.dialects.source import ImportSource
 from engram.model.arguments import MOST_NESTED
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.memory import Memory
-from engram.store.files.log.journal import LAST_SEQ, Change, Entry, decode, encode
+from engram.store.files.log.journal import LAST_SEQ, AfterImage, Entry, decode, encode
 from engram.store.records import readable_image
 from tests.backends import Backend
 from tests.homes import home_of
@@ -120,9 +120,9 @@ def test_a_store_with_such_a_line_names_it_instead_of_failing(tmp_path: Path, ki
 
 
 WRITES = {
-    "the number": Entry(LAST_SEQ + 1, NOW, "add", "human", "", (Change("ENG-1", {}),)),
-    "the id": Entry(1, NOW, "add", "human", "", (Change(7, {}),)),  # type: ignore[arg-type]
-    "the file": Entry(1, NOW, "add", "human", "", (Change("ENG-1", {}, "../x.yaml"),)),
+    "the number": Entry(LAST_SEQ + 1, NOW, "add", "human", "", (AfterImage("ENG-1", {}),)),
+    "the id": Entry(1, NOW, "add", "human", "", (AfterImage(7, {}),)),  # type: ignore[arg-type]
+    "the file": Entry(1, NOW, "add", "human", "", (AfterImage("ENG-1", {}, "../x.yaml"),)),
 }
 
 

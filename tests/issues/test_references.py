@@ -23,9 +23,11 @@ from engram import AsyncEngram, Engram, EngramError
 from engram.mcp.resources import TEMPLATE
 from engram.mcp.tools import NO_SUCH_SESSION, TOOLS
 from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.event import Session
 from engram.model.memory import Evidence, Memory, Retelling
-from engram.model.task import TASK_STATES
+from engram.model.task import TASK_STATES, Checkpoint, Job, TaskRun
 from engram.rules.scopes import is_person
+from engram.store.ledger import ledger_scope
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend
 from tests.issues.test_owners import whole
@@ -463,18 +465,24 @@ def outcome(call: Callable[[], Any]) -> tuple[str, str]:
 
 def records_of(store: Store, scope: str) -> Any:
     """Everything that belongs to a scope."""
-    ledgers = [name for name in store.ledgers() if store.ledger_scope(name) == scope]
+    ledgers = [name for name in store.ledgers() if ledger_scope(store, name) == scope]
     memories = store.listing(Filters(statuses=None, scopes=(scope,)))
     return [
         sorted((whole(one) for one in memories), key=str),
         [len(store.history(one.id)) for one in memories],
-        store.tasks(TASK_STATES, None, [scope]),
-        [store.checkpoints(one.id) for one in store.tasks(TASK_STATES, None, [scope])],
-        store.sessions(None, [scope]),
+        store.list_records(TaskRun, statuses=TASK_STATES, limit=None, scopes=[scope]),
+        [
+            store.list_records(Checkpoint, of=one.id)
+            for one in store.list_records(TaskRun, statuses=TASK_STATES, limit=None, scopes=[scope])
+        ],
+        store.list_records(Session, limit=None, scopes=[scope]),
         {name: store.events(name) for name in ledgers},
         # In one project's session one may ask about another; only people are kept apart.
-        {name: store.uses_in(name) for name in ledgers if is_person(scope)},
-        [replace(one, run_after=one.created) for one in store.jobs(None, None, [scope])],
+        {name: store.uses(session=name) for name in ledgers if is_person(scope)},
+        [
+            replace(one, run_after=one.created)
+            for one in store.list_records(Job, statuses=None, limit=None, scopes=[scope])
+        ],
         {name: store.state(name) for name in store.states("buffer/") if store.state(name).get("scope") == scope},
     ]
 
@@ -582,7 +590,7 @@ TOOL_ARGUMENTS: dict[tuple[str, str], tuple[Make, Callable[[World, str, Owner], 
 
 def test_every_argument_of_a_tool_that_takes_a_reference_is_in_the_table() -> None:
     names = {"id", "ids", "session_id", "supersedes", "ref", "target"}
-    assert {(tool.name, name) for tool in TOOLS.values() for name in tool.takes.model_fields if name in names} == (
+    assert {(tool.name, name) for tool in TOOLS.values() for name in tool.arguments if name in names} == (
         TOOL_ARGUMENTS.keys()
     )
 

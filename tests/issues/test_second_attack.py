@@ -12,15 +12,15 @@ from time import monotonic
 import pytest
 
 from engram import Engram
+from engram.agents.known.opencode import transcripts as opencode
+from engram.agents.wiring.user_file import read_user_file
 from engram.capture.buffer_state import BufferState
 from engram.capture.exporter import EXPORT
-from engram.capture.transcripts import opencode
 from engram.model.errors import Refused
-from engram.recall.prompt.user_file import read_user_file
 from engram.rules.sources import counted_as
 from engram.sessions.jobs import LEASE
 from engram.upkeep.conflict_survey import ConflictSurvey, change_of
-from tests.capture.transcripts.written import claude_file, line, opencode_database, said, spoken, stored
+from tests.agents.transcripts.written import claude_file, line, opencode_database, said, spoken, stored
 
 SESSION = "ses_e154b2929ffe7XKFaQztPsazir"
 T = 1_794_900_000_000

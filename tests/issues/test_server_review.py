@@ -8,6 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, StoreBusy
+from engram.model.event import Session
 from engram.store.postgres import neighbours, rebuild
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query
@@ -118,11 +119,11 @@ def test_a_purge_beside_the_end_of_a_session_brings_nothing_back(shared_database
     with Engram.open(url=shared_database, tenant=tenant) as mem:
         kept = mem.add(words)
         begun = mem.session(task=words)
-        held = mem.store.session(begun.id)
+        held = mem.store.load_record(Session, begun.id)
         assert held is not None
         mem.forget(kept.id, purge=True)
-        mem.store.save_session(held)
-        after = mem.store.session(begun.id)
+        mem.store.save_record(held)
+        after = mem.store.load_record(Session, begun.id)
         assert after is not None and words not in after.task
 
 

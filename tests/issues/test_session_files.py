@@ -28,11 +28,11 @@ def _session(session_id: str, task: str = "") -> Session:
 def test_ids_that_look_alike_keep_their_own_sessions(backend: Backend) -> None:
     store = backend.store(keyword_only=True)
     for session_id in ALIKE[:10]:
-        store.save_session(_session(session_id))
-    assert {i: found.task for i in ALIKE[:10] if (found := store.session(i))} == {
+        store.save_record(_session(session_id))
+    assert {i: found.task for i in ALIKE[:10] if (found := store.load_record(Session, i))} == {
         i: f"the task of {i}" for i in ALIKE[:10]
     }
-    assert sorted(session.id for session in store.sessions()) == sorted(ALIKE[:10])
+    assert sorted(session.id for session in store.list_records(Session)) == sorted(ALIKE[:10])
 
 
 @given(st.lists(st.one_of(st.sampled_from(ALIKE), st.text(max_size=12)), max_size=12, unique=True))
@@ -103,7 +103,7 @@ def test_threads_may_save_the_same_session_at_once(tmp_path: Path) -> None:
 def test_a_ledger_that_is_anothers_is_not_written_to(tmp_path: Path) -> None:
     """Where the file system does not tell capitals from small letters, `Talk` finds the file of `talk`."""
     from engram.store.files.store.backend import FilesStore
-    from engram.store.protocol import NewEvent
+    from engram.store.new_events import NewEvent
 
     store = FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))
     try:

@@ -13,26 +13,17 @@ import uvicorn
 from engram.client import Engram
 from engram.mcp import http
 from engram.mcp.approval import ApprovalQuestion
-from engram.mcp.arguments import Arguments
 from engram.mcp.calls import Call, LazyMemory
 from engram.mcp.prompts import PromptLibrary, SkillPrompt
 from engram.mcp.protocol import build
 from engram.mcp.resources import ResourceReader
 from engram.mcp.results import ToolResult
-from engram.mcp.tools import Tool
+from engram.mcp.tools import Given, Tool
 from engram.model.errors import Refused
+from engram.verbs.declaration import Argument, NotOffered, Property, ToolOffer, Verb
+from engram.verbs.kinds import Text
 
 TOKEN = b"only-between-the-tests-and-this-process"
-
-
-class Nothing(Arguments):
-    """No arguments."""
-
-
-class Message(Arguments):
-    """What to ask the user."""
-
-    message: str
 
 
 class Words(ToolResult):
@@ -57,21 +48,21 @@ class TwoFields(ApprovalQuestion):
         return {"type": "object", "properties": fields, "required": list(fields)}
 
 
-def _simple(_: Call, __: Nothing) -> Words:
+def _simple(_: Call, __: Given) -> Words:
     return Words(text="This is a simple text response for testing.")
 
 
-def _error(_: Call, __: Nothing) -> Words:
+def _error(_: Call, __: Given) -> Words:
     raise Refused("This tool intentionally returns an error for testing")
 
 
-def _logging(call: Call, _: Nothing) -> Words:
+def _logging(call: Call, _: Given) -> Words:
     for text in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         call.tell("info", text)
     return Words(text="done")
 
 
-def _progress(call: Call, _: Nothing) -> Words:
+def _progress(call: Call, _: Given) -> Words:
     for done in (0, 50, 100):
         # The reports of a real tool are spread over time; those that come too soon are left out.
         call._next_report = 0
@@ -79,21 +70,28 @@ def _progress(call: Call, _: Nothing) -> Words:
     return Words(text="done")
 
 
-def _elicitation(call: Call, given: Message) -> Words:
+def _elicitation(call: Call, given: Given) -> Words:
     if not call.can_ask:
         raise Refused("This client cannot ask its user")
-    call.question = TwoFields("test", ("ENG-TEST",), "", given.message, ())
+    call.question = TwoFields("test", ("ENG-TEST",), "", given["message"], ())
     return Words(text="asked")
 
 
+def declare(name: str, *arguments: Argument) -> Verb:
+    """A tool that the suite names."""
+    nowhere = NotOffered("a tool of the conformance suite")
+    tool = ToolOffer(name, name, "A tool of the conformance suite.")
+    return Verb(name, "", arguments, library=nowhere, command=nowhere, tool=tool)
+
+
 TOOLS = {
-    name: Tool(name, name, "A tool of the conformance suite.", takes, Words, run)
-    for name, takes, run in (
-        ("test_simple_text", Nothing, _simple),
-        ("test_error_handling", Nothing, _error),
-        ("test_tool_with_logging", Nothing, _logging),
-        ("test_tool_with_progress", Nothing, _progress),
-        ("test_elicitation", Message, _elicitation),
+    name: Tool(declare(name, *arguments), Words, run)
+    for name, run, *arguments in (
+        ("test_simple_text", _simple),
+        ("test_error_handling", _error),
+        ("test_tool_with_logging", _logging),
+        ("test_tool_with_progress", _progress),
+        ("test_elicitation", _elicitation, Argument("message", Text(), tool=Property())),
     )
 }
 PROMPTS = {

@@ -16,9 +16,9 @@ ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.s
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
 def test_every_tool_is_documented_with_its_arguments_and_what_it_returns(tool: Tool) -> None:
     (row,) = [row for row in ROWS if row[0] == f"`{tool.name}`" and len(row) == 4]
-    required = [name for name, field in tool.takes.model_fields.items() if field.is_required()]
+    required = [name for name, is_required in tool.arguments.items() if is_required]
     assert re.findall(r"\*\*(\w+)\*\*", row[1]) == required
-    assert row[1].replace("*", "").split(", ") == list(tool.takes.model_fields)
+    assert row[1].replace("*", "").split(", ") == list(tool.arguments)
     assert set(tool.returns.model_fields) <= set(re.findall(r"\w+", row[3]))
 
 

@@ -154,7 +154,7 @@ def test_a_session_that_was_never_started_is_ignored_and_the_answer_says_so(
     assert data(answer)["warnings"] == [NO_SUCH_SESSION]
     assert f"Note: {NO_SUCH_SESSION}" in said(answer)
     assert session not in {memory.session for memory in mem.list()}
-    assert session not in {use.session for use in mem.store.uses_of([known.id])}
+    assert session not in {use.session for use in mem.store.uses([known.id])}
     started = inside.ask("session_start", task="feed the tapir")["session_id"]
     assert inside.ask(tool, session_id=started, **given)["warnings"] == []
 

@@ -69,7 +69,7 @@ def test_reading_a_resource_is_no_use_of_a_memory(mem: Engram) -> None:
     with talking_inside(mem) as agent:
         read(agent, "memory://recall")
         read(agent, f"memory://memory/{memory.id}")
-    assert mem.store.uses_of([memory.id]) == []
+    assert mem.store.uses([memory.id]) == []
 
 
 def test_ids_and_names_are_completed(mem: Engram) -> None:

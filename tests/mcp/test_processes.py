@@ -112,6 +112,8 @@ def test_a_client_that_reads_late_gets_every_answer(tmp_path: Path) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             server.wait(7)  # longer than a client may take that has closed stdin
         server.stdin.close()
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.wait(2)
         assert sorted(json.loads(line)["id"] for line in server.stdout) == list(range(50))
         assert server.wait(PATIENCE) == 0
 

@@ -20,6 +20,7 @@ from engram.model.task import FINISHED, TASK_STATES, Checkpoint, Job, TaskRun
 from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint
 from engram.store.protocol import Filters, Hops, Store
+from engram.store.states import is_paused
 from tests.backends import Backend, OnFiles, OnPostgres
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, said
@@ -185,7 +186,7 @@ def fill_tasks(store: Store, clock: Clock) -> None:
         store.add_checkpoint("TASK-running", partial(checkpoint, now=now, summary=words, **told))
     first, *_ = store.lease_jobs("a worker", now, now + timedelta(minutes=5), limit=2)
     store.settle_job(first, replace(first, status="dead", leased_until=None, error="gave up"))
-    store.save_session(
+    store.save_record(
         Session(ROLLING, "", ("global",), now, None, "They spoke of snow.", 2, "session_compact", "rules")
     )
     store.append_events(ROLLING, [said("user", "snow"), said("agent", "yes, snow")])
@@ -197,7 +198,7 @@ def begin_and_end(store: Store, state: str, now: datetime) -> None:
     """A run with one event and its job, brought to a state."""
     told: dict[str, Any] = {"session": "S-1", "metadata": {"n": [1]}}
     task = TaskRun(f"TASK-{state}", f"Be {state} ☃", "project:acme", now, now, **told)
-    store.save_task(task)
+    store.save_record(task)
     store.append_events(task.id, [said("user", f"begin to be {state}", key="k1")], lambda made: [derived(made, now)])
     ended = now if state in FINISHED else None
     store.change_task(task.id, lambda held: replace(held, status=state, ended=ended, outcome="so"))
@@ -227,13 +228,17 @@ def environment_of(folder: Path) -> dict[str, str]:
 
 def ledgers(store: Store) -> list[str]:
     """The names of all of them."""
-    return [*(s.id for s in store.sessions()), *(task.id for task in store.tasks()), "a name of its own"]
+    return [
+        *(s.id for s in store.list_records(Session)),
+        *(task.id for task in store.list_records(TaskRun)),
+        "a name of its own",
+    ]
 
 
 def seen(mem: Engram) -> dict[str, Any]:
     """What a user sees of a store."""
     store = mem.store
-    tasks = store.tasks()
+    tasks = store.list_records(TaskRun)
     memories = {memory.id: memory for memory in mem.list(limit=None, status="any")}
     return {
         "memories": {i: memory.but(activation=Activation()) for i, memory in memories.items()},
@@ -242,19 +247,19 @@ def seen(mem: Engram) -> dict[str, Any]:
             i: [(s.at, s.op, s.actor, s.reason, s.memory and s.memory.statement, s.ids) for s in store.history(i)]
             for i in memories
         },
-        "sessions": store.sessions(),
+        "sessions": store.list_records(Session),
         "events": {name: store.events(name) for name in ledgers(store)},
         "tasks": tasks,
-        "checkpoints": {task.id: store.checkpoints(task.id) for task in tasks},
-        "jobs": store.jobs(),
+        "checkpoints": {task.id: store.list_records(Checkpoint, of=task.id) for task in tasks},
+        "jobs": store.list_records(Job),
         "states": {name: store.state(name) for name in store.states("")},
         "versions": store.lineage("LIN-deploy"),
         "in force": store.heads("deploy-day", "global"),
         "critical": store.listing(Filters(critical=True)),
         "walked": walk(store, sorted(memories), Hops(Clock()(), "any", filters=ANY), 3, 20),
-        "uses": [(u.kind, u.ids, u.at, u.session, u.signal) for u in store.uses_of(sorted(memories))],
+        "uses": [(u.kind, u.ids, u.at, u.session, u.signal) for u in store.uses(sorted(memories))],
         "verdicts": store.verdicts(Clock()() - timedelta(days=3650)),
-        "paused": store.paused,
+        "paused": is_paused(store),
         "ledgers": store.verify_ledgers(),
         "found": [hit.id for hit in mem.search("port of the api", kinds=("memory", "event"), status="any")],
     }

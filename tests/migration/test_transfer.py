@@ -12,7 +12,7 @@ from engram import Engram
 from engram.embedding.static import StaticEmbedder
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreBusy, StoreError
 from engram.model.event import Session
-from engram.model.task import Job, TaskRun
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.home import open_home
 from engram.store.location import Server as Place
@@ -331,13 +331,11 @@ LATER: dict[str, Later] = {
     "a task paused": lambda store, clock: store.change_task(
         "TASK-running", lambda held: replace(held, status="paused", updated=clock())
     ),
-    "a task begun": lambda store, clock: store.save_task(TaskRun("TASK-new", "new", "global", clock(), clock())),
+    "a task begun": lambda store, clock: store.save_record(TaskRun("TASK-new", "new", "global", clock(), clock())),
     "a checkpoint": lambda store, clock: store.add_checkpoint("TASK-running", lambda n: checkpoint(n, clock(), summary="so far")),
     "a job leased": lambda store, clock: store.lease_jobs("another", clock.forward(days=1), clock()),
     "a job enqueued": lambda store, clock: store.enqueue([Job("new", "derive", clock(), clock())]),
-    "a summary that went on": lambda store, clock: store.save_session(
-        Session(ROLLING, "", ("global",), clock(), None, "They spoke of rain.", 3, "session_compact", "rules")
-    ),
+    "a summary that went on": lambda store, clock: store.save_record(Session(ROLLING, "", ("global",), clock(), None, "They spoke of rain.", 3, "session_compact", "rules")),
 }  # fmt: skip
 
 
@@ -366,7 +364,10 @@ def test_what_only_small_records_say_meanwhile_is_carried_over(
 
     assert transfer(here.end, there.end, meanwhile).differences == [] and once
     moved = there.backend.store()
-    assert (moved.tasks(), moved.jobs()) == (store.tasks(), store.jobs())
+    assert (moved.list_records(TaskRun), moved.list_records(Job)) == (
+        store.list_records(TaskRun),
+        store.list_records(Job),
+    )
 
 
 @pytest.mark.parametrize("later", LATER)
@@ -377,10 +378,20 @@ def test_a_server_whose_tasks_went_on_is_used_and_nothing_of_them_is_taken_back(
     transfer(here.end, there.end)
     moved = there.backend.store()
     LATER[later](moved, clock)
-    before = moved.tasks(), moved.jobs(), moved.checkpoints("TASK-running"), moved.sessions()
+    before = (
+        moved.list_records(TaskRun),
+        moved.list_records(Job),
+        moved.list_records(Checkpoint, of="TASK-running"),
+        moved.list_records(Session),
+    )
     apart = transfer(here.end, there.end)
     assert apart.already and apart.differences
-    assert (moved.tasks(), moved.jobs(), moved.checkpoints("TASK-running"), moved.sessions()) == before
+    assert (
+        moved.list_records(TaskRun),
+        moved.list_records(Job),
+        moved.list_records(Checkpoint, of="TASK-running"),
+        moved.list_records(Session),
+    ) == before
 
 
 @pytest.mark.parametrize("kind", ["files", "postgres"])
@@ -395,7 +406,7 @@ def test_a_target_that_holds_only_a_task_or_a_job_is_refused(
     before = there.bytes()
     with pytest.raises(Refused):
         transfer(here.end, there.end)
-    assert there.bytes() == before and len(store.tasks()) + len(store.jobs()) == 1
+    assert there.bytes() == before and len(store.list_records(TaskRun)) + len(store.list_records(Job)) == 1
 
 
 def test_a_source_written_to_without_end_is_told_and_the_next_run_goes_on(stands: Stands) -> None:

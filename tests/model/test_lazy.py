@@ -168,3 +168,21 @@ def test_no_lock_is_held_while_a_cached_property_is_computed() -> None:
     go_on.set()
     thread.join()
     assert first == [2] and seen[0] is first is slow.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is given by name only; a field with a default may come first."""
+
+    label: str = ""
+    name: str
+
+
+def test_fields_may_be_keyword_only() -> None:
+    made = Options(name="a")
+    assert (made.label, made.name) == ("", "a")
+    assert replace(made, label="b") == Options(label="b", name="a") == copy.copy(Options(name="a", label="b"))
+    assert dataclasses.asdict(made) == {"label": "", "name": "a"}
+    assert Options.__match_args__ == ()
+    with pytest.raises(TypeError, match="positional"):
+        Options("a")  # type: ignore[call-arg]

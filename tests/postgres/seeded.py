@@ -19,7 +19,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
 from engram.model.hit import Hit
 from engram.model.memory import Activation
-from engram.model.task import Job
+from engram.model.task import Checkpoint, Job
 from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres.store import PostgresStore
@@ -383,7 +383,7 @@ def _end_task(own: Program) -> object:
 
 
 def _tasks(own: Program) -> object:
-    return [own.mem.list_tasks(), [own.mem.store.checkpoints(task) for task in own.tasks]]
+    return [own.mem.list_tasks(), [own.mem.store.list_records(Checkpoint, of=task) for task in own.tasks]]
 
 
 def _long_input(own: Program) -> object:

@@ -64,7 +64,7 @@ def say(url: str, **turns: int) -> None:
 def jobs_left(url: str, tenant: str) -> list[Job]:
     store = open_store(url, tenant, None)
     try:
-        return store.jobs()
+        return store.list_records(Job)
     finally:
         store.close()
 

@@ -18,6 +18,7 @@ from engram.rules.strength import REINFORCING, sitting
 from engram.store.postgres.connections import MOST_CONNECTIONS
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import ProposalKeys
+from engram.store.states import is_paused
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, listed
 from tests.faults.workers.operations import sentence
@@ -134,7 +135,7 @@ def test_every_verb_at_once_over_the_same_few_memories_loses_nothing(
     noted = {line["used"] for line in told if "used" in line}
     assert {line["outcome"] for line in told if "derived" in line} == {"DUPLICATE"}
     for memory_id in counted:
-        memory, uses = mem.get(memory_id), mem.store.uses_of([memory_id])
+        memory, uses = mem.get(memory_id), mem.store.uses([memory_id])
         sittings = {sitting(use) for use in uses if use.kind in REINFORCING}
         again = [session for target, session in derived if target == memory_id]
         assert memory.feedback.positive == ratings[memory_id]
@@ -281,9 +282,9 @@ def test_a_decision_needs_no_second_connection_of_the_pool(mem: Engram, clock: C
             memory = Memory(deciding.new_id(clock()), sentence(number), scope, created=clock())
             mem.store.note_use(Use("recalled", (kept.id,), clock(), f"S-{number}"))
             assert mem.search(sentence(900))[0].id == kept.id
-            assert mem.store.uses_of([kept.id])
+            assert mem.store.uses([kept.id])
             assert mem.store.history(kept.id)
-            assert not mem.store.paused
+            assert not is_paused(mem.store)
             everyone.wait(PATIENCE)
             deciding.put(memory)
         return memory.id
@@ -291,7 +292,7 @@ def test_a_decision_needs_no_second_connection_of_the_pool(mem: Engram, clock: C
     with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
         made = list(threads.map(decide, range(MOST_CONNECTIONS)))
     assert len(set(made)) == MOST_CONNECTIONS
-    assert len(mem.store.uses_of([kept.id])) == MOST_CONNECTIONS
+    assert len(mem.store.uses([kept.id])) == MOST_CONNECTIONS
 
 
 def test_numbers_foreseen_and_not_used_are_given_back_beside_ids_from_elsewhere(mem: Engram, clock: Clock) -> None:

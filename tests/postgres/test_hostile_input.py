@@ -6,6 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError
+from engram.model.event import Session
 from tests.backends import OnPostgres
 from tests.clock import Clock
 from tests.postgres.server import Server
@@ -74,7 +75,7 @@ def test_odd_references_and_filters_find_nothing_or_are_refused(mem: Engram, kin
         lambda: mem.list(metadata={odd: odd}),
         lambda: mem.list(domain=odd),
         lambda: mem.store.events(odd),
-        lambda: mem.store.session(odd),
+        lambda: mem.store.load_record(Session, odd),
     ):
         try:
             assert not ask()

@@ -22,7 +22,7 @@ def filled(shared_database: str, tenant: str, clock: Clock) -> str:
     Keep(store, clock)("zebra", name="zebra")
     store.append_events("talk", [said("Ann", "hello")])
     now = clock()
-    store.save_task(TaskRun("TASK-1", "ship it", "global", now, now))
+    store.save_record(TaskRun("TASK-1", "ship it", "global", now, now))
     store.add_checkpoint("TASK-1", lambda number: Checkpoint("CKP-1", "TASK-1", number, now, "half way"))
     store.enqueue([Job("one", "derive", now, now)])
     store.change_state("buffer/talk", lambda _: {"turns": [1]})

@@ -17,6 +17,9 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import NotFound, StoreError, UnknownVersion
+from engram.model.event import Session
+from engram.model.task import Checkpoint, Job, TaskRun
+from engram.store.ledger import ledger_scope
 from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
 from engram.store.postgres.distribution import LOCK
@@ -108,7 +111,7 @@ def test_data_of_an_earlier_version_is_whole_afterwards(
         assert (rated.feedback.positive, [link.target for link in rated.associations]) == (1, ["ENG-2026-0301-002"])
         assert [image.op for image in mem.store.history(rated.id)] == ["add", "use"]
         assert mem.store.verify_ledgers() == []
-        assert mem.store.events(mem.store.sessions()[0].id)[0].content == "ship it please"
+        assert mem.store.events(mem.store.list_records(Session)[0].id)[0].content == "ship it please"
         assert mem.add("After the migration", scope="project:acme").id.startswith("ENG-")
         # The vectors of that time were another model's.
         assert [check.name for check in mem.store.examine() if not check.ok] == ["embedder"]
@@ -153,7 +156,7 @@ def test_a_session_from_before_schema_4_has_a_summary_that_was_given(
     at_version(raw, 3)
     upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
-    [session] = store.sessions()
+    [session] = store.list_records(Session)
     assert (session.summary_through, session.summary_style, session.summary_by) == (0, "", "")
     store.close()
 
@@ -164,17 +167,17 @@ def test_tasks_and_versions_that_schema_4_wrote_are_read_as_they_were(
     at_version(raw, 4)
     upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
-    [task] = store.tasks(["running"])
+    [task] = store.list_records(TaskRun, statuses=["running"])
     assert (task.goal, [event.content for event in store.events(task.id)]) == (
         "Move the release train",
         ["move it to Thursdays"],
     )
-    [checkpoint] = store.checkpoints(task.id)
+    [checkpoint] = store.list_records(Checkpoint, of=task.id)
     assert (checkpoint.number, checkpoint.through, checkpoint.pending_steps) == (1, 1, ("tell the team",))
     clock.forward(seconds=1)
     [job] = store.lease_jobs("me", clock(), clock())
     assert job.payload["events"] == [event.id for event in store.events(task.id)]
-    session = store.session("S-20260301-090100-5f1d20")
+    session = store.load_record(Session, "S-20260301-090100-5f1d20")
     assert session is not None and (session.summary_through, session.summary_by) == (1, "rules")
     assert [memory.statement for memory in store.lineage("LIN-release-day")] == LATER
     assert [memory.statement for memory in store.heads("release-day", "project:acme")] == LATER[1:]
@@ -193,8 +196,8 @@ def test_what_schema_5_wrote_for_one_person_is_theirs_and_goes_on(
         assert mem.search("Lisbon", user_id="bob") == []
         [task] = mem.list_tasks(user_id="ann")
         assert [event.content for event in mem.list_events(task.id)] == ["Nights only in May, please", "Noted."]
-        assert mem.store.ledger_scope("conversation:user:ann") == "user:ann"
-        [job] = [job for job in mem.store.jobs() if job.scope == "user:ann"]
+        assert ledger_scope(mem.store, "conversation:user:ann") == "user:ann"
+        [job] = [job for job in mem.store.list_records(Job) if job.scope == "user:ann"]
         assert job.payload["task"] == task.id
         mem.record_turn(task.id, "And none in June", "Noted, too.", user_id="ann")
         mem.complete_task(task.id)
@@ -292,7 +295,7 @@ def test_partitioned_tables_are_migrated_as_they_are_and_new_ones_partitioned_to
         kept = mem.add("Versions in partitions", lineage="LIN-1", conflict_key="place")
         assert [memory.id for memory in mem.store.heads("place", kept.scope)] == [kept.id]
         task = mem.tasks.start("Go on")
-        assert mem.tasks.record_turn(task.id, "ship it", "done") and len(mem.store.jobs()) == 1
+        assert mem.tasks.record_turn(task.id, "ship it", "done") and len(mem.store.list_records(Job)) == 1
         mem.upkeep.reembed()
         assert mem.store.verify_ledgers() == [] and all(check.ok for check in mem.store.examine())
 

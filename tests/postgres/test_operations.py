@@ -43,7 +43,7 @@ def fill(url: str, clock: Clock) -> None:
 
 def begin_task(store: PostgresStore, goal: str, now: datetime) -> None:
     """A run with an event, the job that follows on it, and a checkpoint."""
-    store.save_task(TaskRun("TASK-1", goal, "global", now, now))
+    store.save_record(TaskRun("TASK-1", goal, "global", now, now))
     store.append_events("TASK-1", [said("Ann", "begin")], lambda made: [Job(made[0].id, "derive", now, now)])
     store.add_checkpoint("TASK-1", lambda number: Checkpoint("CKP-1", "TASK-1", number, now, "half way"))
 
@@ -80,9 +80,9 @@ def assert_whole(url: str, clock: Clock) -> None:
         assert memory is not None
         assert [image.op for image in store.history(memory.id)] == ["add", "update"]
         assert store.verify_ledgers() == []
-        task, [checkpoint] = store.task("TASK-1"), store.checkpoints("TASK-1")
+        task, [checkpoint] = store.load_record(TaskRun, "TASK-1"), store.list_records(Checkpoint, of="TASK-1")
         assert task is not None and (task.goal, checkpoint.number) == (f"Ship it for {tenant}", 1)
-        assert [job.id for job in store.jobs()] == [event.id for event in store.events("TASK-1")]
+        assert [job.id for job in store.list_records(Job)] == [event.id for event in store.events("TASK-1")]
         assert [check.detail for check in store.examine() if not check.ok] == []
         added = Keep(store, clock)(f"Written afterwards by {tenant}")
         assert added.id != memory.id

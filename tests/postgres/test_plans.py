@@ -24,6 +24,7 @@ from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Hops, PassageRange, Query, Store
+from engram.store.states import is_paused
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -125,7 +126,7 @@ def fill(url: str, clock: Clock) -> None:
         for number in range(TALKS):
             used = kept[number * 50 : number * 50 + 50]
             mem.store.note_use(Use("recalled", tuple(memory.id for memory in used), clock(), f"talk-{number}"))
-            mem.store.save_session(Session(f"talk-{number}", "talking", ("global",), clock()))
+            mem.store.save_record(Session(f"talk-{number}", "talking", ("global",), clock()))
             events = [said("Ann", f"{text} {number}", n, key=f"k{n}") for n, text in enumerate(lines)]
             mem.store.append_events(f"talk-{number}", events)
         fill_tasks(mem.store, clock)
@@ -145,7 +146,7 @@ def fill_tasks(store: Store, clock: Clock) -> None:
     now = clock()
     for number in range(TASKS):
         task = f"TASK-{number}"
-        store.save_task(TaskRun(task, "Ship it", "project:acme", now + timedelta(seconds=number), now))
+        store.save_record(TaskRun(task, "Ship it", "project:acme", now + timedelta(seconds=number), now))
         events = [said("Ann", f"the step {n} of {task}", n, key=f"k{n}") for n in range(2)]
         store.append_events(task, events, lambda made: [derived(made[0].id, now)])
         store.add_checkpoint(task, lambda n, task=task: Checkpoint(f"CKP-{task}", task, n, now, "half way"))  # type: ignore[misc]
@@ -266,28 +267,28 @@ def look_up(store: PostgresStore, clock: Clock) -> None:
     store.heads("slot-17", memory.scope)
     store.lineage("LIN-17")
     store.mark("user")
-    assert not store.paused
-    store.uses_of([memory.id])
-    store.uses_in("talk-10")
+    assert not is_paused(store)
+    store.uses([memory.id])
+    store.uses(session="talk-10")
     store.used_since(10**9)
     store.last_use("recalled")
     store.event(store.events("talk-3")[0].id)
-    store.session("talk-3")
-    store.sessions(10)
+    store.load_record(Session, "talk-3")
+    store.list_records(Session, limit=10)
     store.verdicts(clock())
 
 
 def work(store: PostgresStore, clock: Clock) -> None:
     """A task goes on: its ledger is read, written and summed up, a worker takes what follows."""
-    store.tasks(limit=20)
-    store.tasks(["running", "paused"], limit=20)
-    store.task(LATEST_TASK)
+    store.list_records(TaskRun, limit=20)
+    store.list_records(TaskRun, statuses=["running", "paused"], limit=20)
+    store.load_record(TaskRun, LATEST_TASK)
     store.change_task("TASK-10", lambda held: moved(held, "paused", clock()))
     store.append_events("TASK-20", [said("Ann", "one more", key="more")], lambda made: [derived(made[0].id, clock())])
     store.events("TASK-20", last=2)
     store.events("TASK-20", after=1)
     store.add_checkpoint("TASK-20", lambda n: Checkpoint("CKP-20-2", "TASK-20", n, clock(), "nearly done"))
-    store.checkpoints("TASK-20", 1)
+    store.list_records(Checkpoint, of="TASK-20", limit=1)
     until = clock() + timedelta(minutes=5)
     for kinds in (None, ("derive",)):
         done, again = store.lease_jobs("me", clock(), until, kinds=kinds, limit=2)

@@ -14,6 +14,7 @@ from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.postgres.setup import open_store
 from engram.store.protocol import Filters, Hops, PassageRange, Query, Store
+from engram.store.states import is_paused, set_pause
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -65,13 +66,13 @@ def secret(theirs: Store, clock: Clock) -> Memory:
     )
     kept = keep.again(kept, confidence=0.9)
     theirs.note_use(Use("injected", (kept.id,), START, "S-theirs"))
-    theirs.save_session(Session("S-theirs", "open the vault", ("project:theirs",), START))
+    theirs.save_record(Session("S-theirs", "open the vault", ("project:theirs",), START))
     theirs.append_events("S-theirs", [said("Ann", "the orchestra plays the xylophone", key="k1")])
     theirs.note_verdict("quality", "REJECTED", START)
-    theirs.save_task(TaskRun("TASK-theirs", "open the vault", "project:theirs", START, START))
+    theirs.save_record(TaskRun("TASK-theirs", "open the vault", "project:theirs", START, START))
     theirs.append_events("TASK-theirs", [said("Ann", "turn the xylophone")], lambda made: [job_of(made[0].id)])
     theirs.add_checkpoint("TASK-theirs", lambda n: Checkpoint("CKP-theirs", "TASK-theirs", n, START, "half open"))
-    theirs.pause(True)
+    set_pause(theirs, True)
     return kept
 
 
@@ -111,16 +112,16 @@ def test_nothing_of_another_tenant_answers_to_a_forged_reference(mine: Store, th
     assert mine.history(secret.id) == []
     assert mine.known_at(START) == {}
     assert mine.links_to([link.target for link in secret.associations]) == []
-    assert mine.uses_of([secret.id]) == []
-    assert mine.uses_in("S-theirs") == []
+    assert mine.uses([secret.id]) == []
+    assert mine.uses(session="S-theirs") == []
     assert mine.used_since(0) == []
     assert mine.last_use("injected") is None
     assert mine.event(events[0].id) is None
     assert mine.events("S-theirs") == []
-    assert mine.session("S-theirs") is None
-    assert mine.sessions() == []
+    assert mine.load_record(Session, "S-theirs") is None
+    assert mine.list_records(Session) == []
     assert mine.verdicts(START) == []
-    assert not mine.paused
+    assert not is_paused(mine)
     assert dict(mine.frequencies(["xylophon", "vault"])) == {}
     assert mine.facts()["statuses"] == {}
     assert mine.verify_ledgers() == []
@@ -145,10 +146,10 @@ def test_a_walk_from_a_forged_seed_leads_nowhere(
 @pytest.mark.usefixtures("secret")
 def test_no_task_checkpoint_or_job_of_another_tenant_answers(mine: Store, theirs: Store) -> None:
     now = START.replace(year=2027)
-    assert mine.task("TASK-theirs") is None
-    assert mine.tasks() == mine.tasks(["running"]) == []
-    assert mine.checkpoints("TASK-theirs") == [] and mine.events("TASK-theirs") == []
-    assert mine.jobs() == mine.lease_jobs("me", now, now, limit=9) == []
+    assert mine.load_record(TaskRun, "TASK-theirs") is None
+    assert mine.list_records(TaskRun) == mine.list_records(TaskRun, statuses=["running"]) == []
+    assert mine.list_records(Checkpoint, of="TASK-theirs") == [] and mine.events("TASK-theirs") == []
+    assert mine.list_records(Job) == mine.lease_jobs("me", now, now, limit=9) == []
     with pytest.raises(NotFound):
         mine.change_task("TASK-theirs", lambda held: held)
     [job] = theirs.lease_jobs("they", now, now)
@@ -158,8 +159,13 @@ def test_no_task_checkpoint_or_job_of_another_tenant_answers(mine: Store, theirs
 
 @pytest.mark.usefixtures("secret")
 def test_tasks_and_jobs_under_forged_ids_touch_only_ones_own(mine: Store, theirs: Store) -> None:
-    before = theirs.task("TASK-theirs"), theirs.checkpoints("TASK-theirs"), theirs.jobs(), theirs.events("TASK-theirs")
-    mine.save_task(TaskRun("TASK-theirs", "mine", "global", START, START))
+    before = (
+        theirs.load_record(TaskRun, "TASK-theirs"),
+        theirs.list_records(Checkpoint, of="TASK-theirs"),
+        theirs.list_records(Job),
+        theirs.events("TASK-theirs"),
+    )
+    mine.save_record(TaskRun("TASK-theirs", "mine", "global", START, START))
     mine.change_task("TASK-theirs", lambda held: replace(held, status="deleted"))
     assert (
         mine.add_checkpoint("TASK-theirs", lambda n: Checkpoint("CKP-theirs", "TASK-theirs", n, START, "mine")).number
@@ -168,7 +174,12 @@ def test_tasks_and_jobs_under_forged_ids_touch_only_ones_own(mine: Store, theirs
     mine.enqueue([job_of(before[2][0].id)])
     [taken] = mine.lease_jobs("me", START, START.replace(year=2036), limit=9)
     assert mine.settle_job(taken, replace(taken, status="dead"))
-    after = theirs.task("TASK-theirs"), theirs.checkpoints("TASK-theirs"), theirs.jobs(), theirs.events("TASK-theirs")
+    after = (
+        theirs.load_record(TaskRun, "TASK-theirs"),
+        theirs.list_records(Checkpoint, of="TASK-theirs"),
+        theirs.list_records(Job),
+        theirs.events("TASK-theirs"),
+    )
     assert after == before
     assert theirs.append_events("TASK-theirs", [said("Ann", "still open")])[0].seq == 2
 
@@ -206,7 +217,7 @@ def test_no_filter_reaches_another_tenant(mine: Store, filters: Filters) -> None
 def test_writing_under_a_forged_id_touches_only_ones_own(
     mine: Store, theirs: Store, secret: Memory, clock: Clock
 ) -> None:
-    before = theirs.history(secret.id), theirs.events("S-theirs"), theirs.session("S-theirs")
+    before = theirs.history(secret.id), theirs.events("S-theirs"), theirs.load_record(Session, "S-theirs")
     forged = Memory(secret.id, "Mine under their id", "project:theirs", name="vault", created=clock())
     with mine.deciding("add", actor="test", scopes=["project:theirs"], about=[secret.id]) as deciding:
         assert deciding.get(secret.id) is None
@@ -214,14 +225,14 @@ def test_writing_under_a_forged_id_touches_only_ones_own(
         assert deciding.free_name("vault", "project:theirs") == "vault"
         deciding.put(forged)
     event = mine.append_events("S-theirs", [said("Eve", "mine", key="k1")])[0]
-    mine.save_session(Session("S-theirs", "mine", ("user",), START))
+    mine.save_record(Session("S-theirs", "mine", ("user",), START))
     mine.note_use(Use("recalled", (secret.id,), START, "S-theirs"))
     mine.prune(datetime(2036, 1, 1, tzinfo=UTC), 1, 1, 1, dry_run=False)
     mine.purge([secret.id, before[1][0].id], actor="test")
     assert (event.seq, event.content) == (1, "mine")
     assert theirs.get("vault") == secret
-    assert (theirs.history(secret.id), theirs.events("S-theirs"), theirs.session("S-theirs")) == before
-    assert len(theirs.uses_of([secret.id])) == 1
+    assert (theirs.history(secret.id), theirs.events("S-theirs"), theirs.load_record(Session, "S-theirs")) == before
+    assert len(theirs.uses([secret.id])) == 1
     assert texts(theirs, asked(theirs, "xylophone").lexical) == [secret.statement]
     assert theirs.verify_ledgers() == []
 
@@ -275,10 +286,10 @@ def test_sql_in_every_text_field_is_text(
         conflict_key=text,
         critical_slot=text,
     )
-    mine.save_task(TaskRun(text, text, text, START, START, outcome=text, session=text, metadata={text: text}))
+    mine.save_record(TaskRun(text, text, text, START, START, outcome=text, session=text, metadata={text: text}))
     mine.add_checkpoint(text, lambda n: Checkpoint(text, text, n, START, text, decisions=(text,), data={text: text}))
     mine.enqueue([Job(text, text, START, START, {text: text}, error=text)])
-    mine.save_session(Session(text, text, (text,), START, None, text))
+    mine.save_record(Session(text, text, (text,), START, None, text))
     mine.append_events(text, [said(text, text, key=text, task=text, payload={text: text}, metadata={text: text})])
     mine.note_use(Use(text, (text,), START, text, text))
     mine.note_verdict(text, text, START)
@@ -296,15 +307,19 @@ def test_sql_in_every_text_field_is_text(
         assert mine.listing(filters) == [kept], filters
         assert mine.count(filters) == 1
     assert [event.content for event in mine.events(text)] == [text]
-    assert len(mine.uses_in(text)) == len(mine.uses_of([text])) == 1
+    assert len(mine.uses(session=text)) == len(mine.uses([text])) == 1
     assert mine.verdicts(START) == [(text, text)]
     assert mine.heads(text, text) == mine.lineage(text) == mine.listing(Filters(critical=True)) == [kept]
     assert mine.count(Filters(kinds=("event",), roles=(text,))) == 1
-    task, [point], [job] = mine.task(text), mine.checkpoints(text), mine.lease_jobs(text, START, START, kinds=(text,))
+    task, [point], [job] = (
+        mine.load_record(TaskRun, text),
+        mine.list_records(Checkpoint, of=text),
+        mine.lease_jobs(text, START, START, kinds=(text,)),
+    )
     assert task is not None and (task.goal, point.summary, job.payload, job.owner) == (text, text, {text: text}, text)
-    assert [run.id for run in mine.tasks(["running"])] == [text] and mine.settle_job(job, None)
+    assert [run.id for run in mine.list_records(TaskRun, statuses=["running"])] == [text] and mine.settle_job(job, None)
     assert walk(mine, [kept.id], Hops(START, "any", (text,)), 2, 9) == []
-    assert mine.session(text) == Session(text, text, (text,), START, None, text)
+    assert mine.load_record(Session, text) == Session(text, text, (text,), START, None, text)
     mine.candidates(Query((text, *query_terms(text))), ANY)
     with mine.deciding(text, actor=text, reason=text, session=text, scopes=[text], about=[text, kept.id]) as deciding:
         deciding.put(kept.but(confidence=0.1))

@@ -15,6 +15,7 @@ from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
+from engram.store.ledger import ledger_scope
 from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres import neighbours, rebuild, tenants
@@ -22,6 +23,7 @@ from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Hops, PassageRange, Query
 from engram.store.sources import utc_now
+from engram.store.states import StoreSpend
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -115,10 +117,10 @@ def write(store: PostgresStore, clock: Clock) -> Memory:
     with store.deciding("add", actor="test") as deciding:
         deciding.put(linked.but(id="ENG-2020-0101-001", name="older"))
     store.note_verdict("quality", "REJECTED", clock())
-    store.spend_tokens(date(2026, 3, 1), 5)
+    StoreSpend(store).spend_tokens(date(2026, 3, 1), 5)
     store.append_events("talk", [said("Ann", f"{WORDS} {n}", n, key=f"k{n}") for n in range(3)])
     store.append_events("talk", [said("Ann", "once more", 4, key="k4")])
-    store.save_session(Session("talk", WORDS, ("global",), clock(), None, WORDS))
+    store.save_record(Session("talk", WORDS, ("global",), clock(), None, WORDS))
     return first
 
 
@@ -161,14 +163,14 @@ def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:
     store.frequencies(["zyzzyva"])
     store.heads("sleep", "global")
     store.note_use(Use("recalled", (memory.id,), clock(), "talk"))
-    store.uses_of([memory.id])
-    store.uses_in("talk")
+    store.uses([memory.id])
+    store.uses(session="talk")
     store.used_since(0)
     store.last_use("recalled")
     store.event(store.events("talk")[0].id)
-    store.ledger_scope("talk")
+    ledger_scope(store, "talk")
     store.verdicts(clock())
-    store.tokens_spent(date(2026, 3, 1))
+    StoreSpend(store).tokens_spent(date(2026, 3, 1))
     store.verify_ledgers()
     store.examine()
     store.facts()
@@ -177,15 +179,15 @@ def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:
 def work(store: PostgresStore, clock: Clock) -> None:
     """Tasks, checkpoints, jobs and their workers."""
     now = clock()
-    store.save_task(TaskRun("TASK-1", WORDS, "project:acme", now, now))
+    store.save_record(TaskRun("TASK-1", WORDS, "project:acme", now, now))
     job = Job("derive:1", "derive", now, now, {"quotes": WORDS})
     store.append_events("TASK-1", [said("Ann", "one more", key="more")], lambda made: [job])
     store.enqueue([replace(job, id=f"derive:{number}") for number in range(2, 4)])
     store.add_checkpoint("TASK-1", lambda n: Checkpoint("CKP-1", "TASK-1", n, now, WORDS))
     store.change_checkpoints("TASK-1", lambda held: held)
-    store.checkpoints("TASK-1")
-    store.tasks(["running"], scopes=["project:acme"])
-    store.jobs(["waiting"])
+    store.list_records(Checkpoint, of="TASK-1")
+    store.list_records(TaskRun, statuses=["running"], scopes=["project:acme"])
+    store.list_records(Job, statuses=["waiting"])
     done, again = store.lease_jobs("me", now, now + timedelta(minutes=5), limit=2)
     store.settle_job(done, None)
     store.settle_job(again, replace(again, status="waiting", leased_until=None))
@@ -202,7 +204,7 @@ def destroy(store: PostgresStore, memory: Memory, clock: Clock) -> None:
         deciding.put(quoting.but(rationale="so"))
     store.purge([memory.id], actor="test")
     store.purge([store.events("talk")[0].id], actor="test")
-    store.save_session(Session("talk", "", ("global",), clock(), clock()))
+    store.save_record(Session("talk", "", ("global",), clock(), clock()))
     for dry_run in (True, False):
         store.prune(clock() + timedelta(days=1000), 30, 30, 30, dry_run=dry_run)
     store.note_use(Use("recalled", (quoting.id,), clock(), "talk"))

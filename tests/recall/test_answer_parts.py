@@ -93,7 +93,7 @@ def test_a_candidate_in_other_words_than_the_users_is_named_by_its_id_alone(mem:
     said = mem.observe("chat", role, PAIN, scope="user")
     waiting = candidate(mem, PAIN, evidence=[{"event": said.id}], scope="user")
     part = mem.recall(MEDICINE).text.partition("Unconfirmed, waiting for review:\n")[2]
-    assert part == f"1 not shown before review: {waiting.id}"
+    assert part == f"1 not shown before review: {waiting.id} (`list` with status candidate shows them)"
 
 
 def test_a_candidate_without_evidence_is_named_by_its_id_alone(mem: Engram) -> None:
@@ -288,7 +288,7 @@ def test_what_is_only_in_a_part_is_not_recorded_as_used(mem: Engram, clock: Cloc
     mem.add(SERVER, scope="global", valid_until="2026-03-05")
     clock.forward(days=200)
     found = mem.recall(QUESTION)
-    assert found.parts.ids and mem.store.uses_of(list(found.parts.ids)) == []
+    assert found.parts.ids and mem.store.uses(list(found.parts.ids)) == []
 
 
 def test_an_answer_is_composed_of_hits_alone(mem: Engram, clock: Clock) -> None:

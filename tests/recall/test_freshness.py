@@ -374,3 +374,13 @@ def test_of_two_rules_that_complement_each_other_none_is_said_to_be_replaced(
     mem.add(other, scope="global")
     for text in (mem.inject(f"work on: {rule}").text, mem.recall(rule).text):
         assert "may be replaced" not in text
+
+
+def test_a_plan_does_not_replace_what_is_current(mem: Engram, clock: Clock) -> None:
+    current = mem.learn("Vantor Logistics has its head office in Malmö.", scope="global", source="human").memory
+    clock.forward(days=1)
+    plan = mem.learn("Vantor Logistics will move its head office to Hamburg.", scope="global", source="human")
+    assert current is not None and mem.get(current.id).status == "active"
+    assert plan.memory is not None and plan.memory.status == "active"
+    assert texts(mem.recall("Where is the head office of Vantor Logistics?")) == [current.statement]
+    assert texts(mem.recall("Where will Vantor Logistics move its head office?")) == [plan.memory.statement]

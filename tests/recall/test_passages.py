@@ -15,6 +15,7 @@ from engram.recall.passages import (
     Words,
     best_parents,
     bounded,
+    count_terms,
     near_in_time,
     spoken_by,
     standing_instructions,
@@ -36,7 +37,8 @@ def words_of(items: list[Passage], *terms: str) -> Words:
     lexicon = Lexicon()
     passages = Passages(items, lexicon)
     found = alike(terms, passages.vocabulary, lexicon)
-    return word_evidence(passages, found, rarity([1] * len(terms), 10), spoken_by(passages, terms)[1])
+    counts = count_terms(passages, found)
+    return word_evidence(passages, counts, rarity([1] * len(terms), 10), spoken_by(passages, terms)[1])
 
 
 def evidence(items: list[Passage], *terms: str) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ import pytest
 
 from engram import Engram
 from engram.recall.passages import excerpt_of
-from engram.recall.ranking import _lexicon
+from engram.recall.ranking import shared_lexicon
 from engram.recall.relevance import FEATURES, NONE_KNOWN, probabilities_of
 from engram.text.tokens import query_terms
 
@@ -98,7 +98,7 @@ def test_a_long_text_is_shown_by_the_stretch_that_bears_on_the_question() -> Non
 def test_a_stretch_breaks_no_number_and_needs_neither_full_stops_nor_blanks(
     text: str, question: str, wanted: str
 ) -> None:
-    found = excerpt_of(text, query_terms(question), _lexicon(alike=True))
+    found = excerpt_of(text, query_terms(question), shared_lexicon(alike=True))
     assert wanted in found and len(found) < len(text) / 2
 
 

@@ -14,6 +14,7 @@ STATEMENTS = (
     "The domain harbour.example is registered with Gandi",
     "Background jobs go through RabbitMQ",
     "The dessert wine comes from Rust",
+    "Failed calls are answered by three retries",
     "Ticket HRB-4127 is about the label printer",
 )
 
@@ -42,6 +43,10 @@ def test_search_finds_it_too_and_names_the_correction(mem: Engram) -> None:
     hits = mem.search("typsecript settings")
     assert hits[0].text == STATEMENTS[0]
     assert "Nothing mentions “typsecript”; searched for “typescript”." in hits.warnings
+
+
+def test_a_correction_is_a_word_and_not_its_stem(mem: Engram) -> None:
+    assert "Nothing mentions “retreis”; searched for “retries”." in mem.search("how many retreis").warnings
 
 
 UNCORRECTED = {

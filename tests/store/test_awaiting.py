@@ -17,7 +17,7 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.log.ledger import Ledger, Written
 from engram.store.files.reconcile import recovery
 from engram.store.files.reconcile.context import IndexContext
-from engram.store.files.reconcile.pending import MOST, MOST_BYTES
+from engram.store.files.reconcile.pending_events import MOST, MOST_BYTES
 from engram.store.files.store.backend import FilesStore
 from engram.store.home import open_home
 from engram.store.ledger import Head

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.store.files.log.journal import Change, Entry, Journal
+from engram.store.files.log.journal import AfterImage, Entry, Journal
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -15,7 +15,7 @@ def test_the_last_number_is_found_before_long_lines(tmp_path: Path, sizes: list[
     journal = Journal(tmp_path / "journal", tmp_path / "quarantine")
     assert journal.last_seq() == 0
     for number, size in enumerate(sizes, 1):
-        journal.append(Entry(number, NOW, "add", "test", "", (Change("ENG-1", {"statement": "x" * size}),)))
+        journal.append(Entry(number, NOW, "add", "test", "", (AfterImage("ENG-1", {"statement": "x" * size}),)))
         assert journal.last_seq() == number
     with journal.path("2026-03").open("ab") as file:
         file.write(b'{"seq":99,"torn')

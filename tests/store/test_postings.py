@@ -165,3 +165,10 @@ def test_documents_without_cues_rank_as_in_an_index_of_three_fields(tmp_path: Pa
         ]
         db.close()
     assert all(with_cues == without and without for with_cues, without in found)
+
+
+def test_among_allowed_documents_they_keep_their_order(indexed: Indexed) -> None:
+    indexed.assert_same()
+    every = indexed.postings.ranked(indexed.db, ["violin"], 60) or []
+    allowed = sorted(n for n, _ in every[::2])
+    assert indexed.postings.ranked(indexed.db, ["violin"], 60, [*allowed, 10_000]) == every[::2]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
+from engram.model.event import Session
 from engram.store.files.store import purge
 from engram.store.files.store.purge_plan import MARKER
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
@@ -202,7 +203,7 @@ def test_a_purge_killed_after_its_words_were_removed_is_finished(tmp_path: Path)
         assert mem.list() == [] and marker.exists()
         mem.add("The next writer ends it")
         assert not marker.exists()
-        held = mem.store.session(begun.id)
+        held = mem.store.load_record(Session, begun.id)
         assert held is not None and held.task == "feed the animals"
     assert_consistent(tmp_path / "home", tmp_path / "cache")
 

@@ -65,7 +65,7 @@ def test_its_history_ledger_and_uses_are_complete(mem: Engram) -> None:
     ]
     assert asked.metadata == {"channel": "cli"}
     assert mem.sessions.get(SESSION).summary == "Told them the port"
-    assert {use.kind for use in mem.store.uses_of(["ENG-2026-0105-002"])} == {"rated", "injected"}
+    assert {use.kind for use in mem.store.uses(["ENG-2026-0105-002"])} == {"rated", "injected"}
     assert mem.upkeep.fold() == [], "its uses were folded in by the version that wrote it"
     mem.close()
 

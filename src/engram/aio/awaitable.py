@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from functools import update_wrapper
+from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar
 
 from engram.aio.threads import Threads
+from engram.verbs.calls import signature_of
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -23,15 +24,16 @@ class Twin(Generic[S]):
 
 def awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A synchronous method as a coroutine method of its twin: the same name, parameters, types and docstring."""
-    name = call.__name__
+    name, signature = call.__name__, signature_of(call)
 
+    @wraps(call)
     async def forward(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if signature is not None:
+            signature.check_names(args, kwargs, "AsyncEngram")
         # Looked up on the object, so that a subclass or a test may replace it.
         method: Callable[P, T] = getattr(self._target, name)
         return await self._threads.run(method, *args, **kwargs)
 
-    update_wrapper(forward, call)
-    forward.__qualname__ = f"Async{call.__qualname__}"
     return forward
 
 

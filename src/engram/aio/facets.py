@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -61,6 +61,7 @@ def entered(
 ) -> Callable[Concatenate[Any, P], Opening[AsyncSession]]:
     """A method that starts a session, as one to `await` or to enter with `async with`."""
 
+    @wraps(call)
     def opening(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> Opening[AsyncSession]:
         async def begin() -> AsyncSession:
             start: Callable[P, SessionHandle] = getattr(self._target, call.__name__)
@@ -68,8 +69,6 @@ def entered(
 
         return Opening(begin)
 
-    update_wrapper(opening, call)
-    opening.__qualname__ = f"Async{call.__qualname__}"
     return opening
 
 

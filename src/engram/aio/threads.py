@@ -13,7 +13,6 @@ from typing import ParamSpec, TypeVar
 
 from engram.model.errors import StoreBusy, StoreClosed, StoreError
 
-SERVED = "Engram."
 P = ParamSpec("P")
 T = TypeVar("T")
 CLOSED = "this memory is closed; open it again with `AsyncEngram.open()`"
@@ -89,13 +88,7 @@ class Threads:
         if self._given_up:
             raise StoreClosed(CLOSED)
         with self._turns.taken() if self._turns is not None else nullcontext():
-            try:
-                return context.run(function)
-            except TypeError as error:
-                if not str(error).startswith(SERVED):
-                    raise
-                # The caller knows the asynchronous class, not the one behind it.
-                raise TypeError(f"Async{error}") from None
+            return context.run(function)
 
     @property
     def forked(self) -> bool:

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.batch import REFUSALS, BatchRefusals, ItemRefused, SingleItem
 from engram.capture.changes import Changes
 from engram.capture.duplicates import replacing, superseded_versions
-from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
-from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
+from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
 from engram.capture.more_cues import CueAdder
 from engram.capture.withdrawal import Withdrawals
+from engram.decisions.approval import reject_replaced
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import outranking_head, replaced_by
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, judge
 from engram.gates.proposal import Conflict, Known
@@ -22,11 +27,10 @@ from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.review.conflicts import release, waiting_on
-from engram.review.lineage import outranking_head, replaced_by, superseding
 from engram.rules.eligibility import is_over
+from engram.rules.memory_names import name_for
 from engram.rules.sources import Rank, rank_of
-from engram.store.protocol import ProposalKeys, Transaction
+from engram.store.protocol import ProposalKeys
 from engram.store.purge import DOCUMENT
 from engram.store.records import ANSWERING, CURRENT, refuse_foreign_ids
 from engram.text.content_hash import content_hash, same_text
@@ -151,37 +155,37 @@ class Adder(MemoryWriter):
             *superseded_versions(self.store, self.clock, drafted),
             *(change.other.id for change in changes.values()),
         ]
-        waiting = waiting_on(self.store, about)
-        with self.store.deciding(
-            "add",
-            actor=batch.source,
-            scopes=sorted({*(memory.scope for memory in drafted), *(other.scope for other in waiting)}),
-            about=[*about, *(other.id for other in waiting)],
-            ids_for=() if batch.team else [batch.now] * len(drafted),
-        ) as deciding:
-            drafted = self._judged_late(drafted, batch, deciding, marks)
-            stored, added = self._put_all(deciding, drafted, vectors, batch, changes)
-            release(deciding, waiting, batch.now)
+        said = drafted
+
+        def plan(memories: LockedMemories) -> tuple[Sequence[Memory], list[Memory], set[int]]:
+            late = self._judged_late(said, batch, memories, marks)
+            return late, *self._put_all(memories, late, vectors, batch, changes)
+
+        change = Change(
+            op="add", actor=batch.source, plan=plan, scopes={memory.scope for memory in drafted}, related=about,
+            created=() if batch.team else [batch.now] * len(drafted),
+        )  # fmt: skip
+        drafted, stored, added = execute_change(self.store, self.clock, change)
         for i, memory in enumerate(stored):
             if i not in added:
-                known = self.duplicates.vouched_for(memory, propose(drafted[i]), batch.now)
+                known = self.duplicates.vouched_for(memory, propose(drafted[i]))
                 stored[i] = CueAdder(self.store, self.clock).add(known, drafted[i].cues, batch.source)
         if compares and len(drafted) > FEW:
             self._changes.find_later([stored[i].id for i in sorted(added)])
         return stored
 
     def _judged_late(
-        self, drafted: Sequence[Memory], batch: _Batch, deciding: Transaction, marks: Mapping[str, int]
+        self, drafted: Sequence[Memory], batch: _Batch, memories: LockedMemories, marks: Mapping[str, int]
     ) -> Sequence[Memory]:
         """The memories, judged by what people decided and others wrote before the lock was taken."""
         if self._withdrawals.count() != batch.decided:
             drafted = self._withdrawals.without(drafted, batch.source, waits=batch.is_read)
-        late = {scope: deciding.changed_since(scope, mark) for scope, mark in marks.items()}
+        late = {scope: memories.changed_since(scope, mark) for scope, mark in marks.items()}
         return [self._as_learned_late(memory, batch, late.get(memory.scope, ())) for memory in drafted]
 
     def _put_all(
         self,
-        deciding: Transaction,
+        memories: LockedMemories,
         drafted: Sequence[Memory],
         vectors: "Vectors | None",
         batch: _Batch,
@@ -189,19 +193,20 @@ class Adder(MemoryWriter):
     ) -> tuple[list[Memory], set[int]]:
         """Each memory as it is stored now, a duplicate as it was stored before; and the places of the new ones."""
         hashes = [content_hash(memory.statement) for memory in drafted]
-        names = [wanted_name(memory) for memory in drafted]
+        names = [name_for(memory) for memory in drafted]
         keys = zip(hashes, drafted, names, strict=True)
-        deciding.prefetch([ProposalKeys(text, memory.scope, name, memory.conflict_key) for text, memory, name in keys])
+        memories.prefetch([ProposalKeys(text, memory.scope, name, memory.conflict_key) for text, memory, name in keys])
         stored: list[Memory] = []
         places: set[int] = set()
         said: dict[tuple[str, str], Memory] = {}
         for i, memory in enumerate(drafted):
             key = (hashes[i], memory.scope)
-            known = said.get(key) or deciding.exact(*key)
+            known = said.get(key) or memories.exact(*key)
             if known is None or not same_text(known.statement, memory.statement) or is_over(known, batch.now):
                 try:
-                    known = self._added(deciding, memory, names[i], batch, changes.get(i))
-                    deciding.put(known, vectors[i] if vectors is not None else None, team=batch.team)
+                    known = self._added(memories, memory, names[i], batch, changes.get(i))
+                    memories.put(known, vectors[i] if vectors is not None else None, team=batch.team, judged=True)
+                    reject_replaced(memories, known, batch.source)
                 except REFUSALS as error:
                     raise ItemRefused(i, error) from error
                 places.add(i)
@@ -212,25 +217,25 @@ class Adder(MemoryWriter):
 
     def _added(
         self,
-        deciding: Transaction,
+        memories: LockedMemories,
         memory: Memory,
         name: str,
         batch: _Batch,
         change: Conflict | None,
     ) -> Memory:
         """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
-        new = named(deciding, memory, name, batch.now, team=bool(batch.team))
+        new = named(memories, memory, name, batch.now, team=bool(batch.team))
         # A program decides for its owner; no other source tells the agent that reads it what to do.
         if _rank_of_added(new, batch.source) < Rank.PROGRAM and injection_problem(new):
             new = new.but(status="candidate")
         # What waits replaces nothing, but review decides between it and what it would replace.
-        heads = replaced_by(deciding, new.but(status="active") if new.supersedes else new)
+        heads = replaced_by(memories, new.but(status="active") if new.supersedes else new)
         if above := outranking_head(heads, new.source):
             return contradicting(new.but(status="candidate"), above, batch.now, waits_alone=new.status == "active")
         heads = heads if new.status == "active" else []
         if not heads and change is not None:
-            return self._changes.applied(deciding, new, change)
-        return superseding(deciding, new, heads, self.clock()) if heads else new
+            return self._changes.applied(memories, new, change)
+        return memories.supersede(new, heads, by=new.source)
 
     def _all_as_learned(
         self, drafted: Sequence[Memory], vectors: "Vectors | None", batch: _Batch

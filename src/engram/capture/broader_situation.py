@@ -7,7 +7,10 @@ broader situation is proposed: a candidate that would replace the memory waits f
 from collections.abc import Callable
 from datetime import datetime
 
-from engram.capture.known import StoreKnown
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.known import StoreKnown
+from engram.decisions.locked import LockedMemories
 from engram.gates.forms import SITUATIONS
 from engram.gates.instructions import injection_problem
 from engram.gates.particulars import particular_problem, situation_conflict
@@ -75,21 +78,25 @@ class SituationBroadener:
     def _broaden(self, decision: Decision, known: Memory, said: Memory, session: str) -> Decision:
         expected = known.but(situation=broader_situation(known.situation, said.situation))
         vectors = self.store.embed([meaning_of(expected)])
-        with self.store.deciding(
-            "derive",
-            actor=said.source,
-            reason="a broader situation",
-            session=session,
-            scopes=[known.scope],
-            about=[known.id],
-        ) as deciding:
-            found = deciding.get(known.id)
+
+        def plan(memories: LockedMemories) -> Memory | None:
+            found = memories.get(known.id)
             situation = broader_situation(found.situation, said.situation) if found is not None else ""
-            if found is None or not situation:
-                return decision
-            after = found.but(situation=situation, updated=self.clock())
+            # Another writer may have replaced it by what a more trusted source says.
+            if found is None or not situation or not may_replace(said.source, found):
+                return None
+            after = found.but(situation=situation, updated=memories.now)
             is_expected = vectors is not None and meaning_of(after) == meaning_of(expected)
-            deciding.put(after, vectors[0] if is_expected and vectors is not None else None)
+            memories.put(after, vectors[0] if is_expected and vectors is not None else None, judged=True)
+            return after
+
+        change = Change(
+            op="derive", actor=said.source, plan=plan, note="a broader situation", session=session, scopes=[known.scope],
+            related=[known.id],
+        )  # fmt: skip
+        after = execute_change(self.store, self.clock, change)
+        if after is None:
+            return decision
         other = after if decision.other is not None and decision.other.id == after.id else decision.other
         reason = f"{decision.reason}; its situation now also covers {quoted(said.situation)}"
         return replace(decision, memory=after, other=other, reason=reason)
@@ -100,18 +107,23 @@ class SituationBroadener:
         if self._was_proposed(wanted):
             return replace(decision, reason=f"{told} was proposed before")
         now = self.clock()
-        with self.store.deciding(
-            "learn", actor=said.source, reason=f"a broader situation: {wanted.id}", session=session,
-            scopes=[wanted.scope], about=[wanted.id], ids_for=[now],
-        ) as deciding:  # fmt: skip
+
+        def plan(memories: LockedMemories) -> Memory:
             proposed = wanted.but(
-                id=deciding.new_id(now), name=deciding.free_name(wanted.name, wanted.scope), aliases=(), status="candidate",
+                id=memories.new_id(now), name=memories.free_name(wanted.name, wanted.scope), aliases=(), status="candidate",
                 source=said.source, learned_by=said.learned_by, verification="unverified", pinned=False, created=now,
                 updated=None, supersedes=(wanted.id,), superseded_by="", lineage="", revision=1, associations=(),
                 session=session or said.session, activation=Activation(), feedback=Feedback(), derivation_count=1, last_verified=None,
                 imported_at=None,
             )  # fmt: skip
-            deciding.put(proposed)
+            memories.put(proposed)
+            return proposed
+
+        change = Change(
+            op="learn", actor=said.source, plan=plan, note=f"a broader situation: {wanted.id}", session=session,
+            scopes=[wanted.scope], related=[wanted.id], created=[now],
+        )  # fmt: skip
+        proposed = execute_change(self.store, self.clock, change)
         return replace(decision, reason=f"{told} waits for review as {proposed.id}")
 
     def _was_proposed(self, wanted: Memory) -> bool:

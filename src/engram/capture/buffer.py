@@ -17,7 +17,7 @@ from engram.capture.buffer_state import BUFFER, IDLE, TIMED, BufferState, Waitin
 from engram.capture.exchange import FactDecision
 from engram.capture.signals import NONE, Signal, SignalPatterns, scan
 from engram.model.errors import InvalidInput, Refused, StoreBusy
-from engram.model.event import Event
+from engram.model.event import Event, Session
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.reserved_keys import IN_BUFFER
@@ -26,7 +26,8 @@ from engram.rules.sources import rank_of
 from engram.sessions.jobs import LEASE, wait_after
 from engram.sessions.observations import new_event
 from engram.settings import Settings
-from engram.store.protocol import JobFactory, NewEvent, Store, no_jobs
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
+from engram.store.protocol import Store
 from engram.text.time.zone import SYSTEM
 
 CAPTURE = "capture"
@@ -294,7 +295,7 @@ class CaptureBuffer:
             self.store.enqueue([self._job(session, due, state.scope)])
 
     def _has_ended(self, session: str) -> bool:
-        known = self.store.session(session)
+        known = self.store.load_record(Session, session)
         return known is not None and known.ended is not None
 
     # -- the state

@@ -14,7 +14,8 @@ from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.sessions.jobs import MOST_ATTEMPTS
 from engram.sessions.tasks import FACT_EVENTS
-from engram.store.protocol import NewEvent, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Store
 
 USERS = ("user", "human")
 MOST_TURNS = 40

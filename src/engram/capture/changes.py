@@ -2,26 +2,29 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from engram.capture.known import StoreKnown, propose
+from engram.decisions.change import Change
+from engram.decisions.conflicts import change_link, outdated
+from engram.decisions.execution import execute_change
+from engram.decisions.known import StoreKnown, propose
+from engram.decisions.locked import LockedMemories
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.proposal import Conflict
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.task import Job
-from engram.review.conflicts import change_link, outdated, release, waiting_on
-from engram.review.lineage import Lineages, superseding
+from engram.review.lineage import Lineages
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
 from engram.store.history import MAKING
-from engram.store.protocol import Image, Store, Transaction
+from engram.store.protocol import Image, Store
 from engram.store.records import CURRENT
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-COMPARE = "compare"
+COMPARE: Final = "compare"
 """The job, and the journal's operation, that compares added memories with their neighbours."""
 
 
@@ -59,14 +62,14 @@ class Changes:
         first = {i: _place(i, found) for i, found in self.store.histories([memory_id, *others]).items()}
         return {other for other in others if first[other] < first[memory_id]}
 
-    def applied(self, deciding: Transaction, new: Memory, change: Conflict) -> Memory:
+    def applied(self, memories: LockedMemories, new: Memory, change: Conflict) -> Memory:
         """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
-        older, now = deciding.get(change.other.id), self.clock()
+        older = memories.get(change.other.id)
         if older is None or older.status not in CURRENT or older.statement != change.other.statement:
             return new
         if change.is_sure and may_replace(new.source, older):
-            return superseding(deciding, new, [older], now)
-        return new.but(associations=(*new.associations, change_link(older, change.probability, now)))
+            return memories.supersede(new, [older], by=new.source)
+        return new.but(associations=(*new.associations, change_link(older, change.probability, memories.now)))
 
     def find_later(self, ids: Sequence[str]) -> None:
         """Leave the comparison of stored memories to a job."""
@@ -88,21 +91,18 @@ class Changes:
     def _decide(self, memory: Memory, change: Conflict) -> None:
         lineages = Lineages(self.store, self.clock)
         about = [memory.id, *(version.id for version in lineages.versions(change.other.id))]
-        waiting = waiting_on(self.store, about)
-        with self.store.deciding(
-            COMPARE,
-            actor="engram",
-            reason=f"contradiction: {change.other.id}",
-            scopes=[memory.scope],
-            about=[*about, *(other.id for other in waiting)],
-        ) as deciding:
-            found = deciding.get(memory.id)
+
+        def plan(memories: LockedMemories) -> None:
+            found = memories.get(memory.id)
             if found is None or found.status not in CURRENT:
                 return
-            changed = self.applied(deciding, found, change)
+            changed = self.applied(memories, found, change)
             if changed != found:
-                deciding.put(changed.but(updated=self.clock()))
-            release(deciding, waiting, self.clock())
+                memories.put(changed.but(updated=memories.now))
+
+        note = f"contradiction: {change.other.id}"
+        decision = Change(op=COMPARE, actor="engram", plan=plan, note=note, scopes=[memory.scope], related=about)
+        execute_change(self.store, self.clock, decision)
 
 
 def _place(memory_id: str, history: Sequence[Image]) -> tuple[int, int]:

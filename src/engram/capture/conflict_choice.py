@@ -1,16 +1,15 @@
 """What to do with a new memory that contradicts a stored one (spec 3): update that one, replace it, keep both, or skip the new one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from engram.capture.broader_situation import broader_situation
+from engram.decisions.authority import refuse_outranked
+from engram.decisions.locked import LockedMemories
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.review.lineage import refuse_outranked
-from engram.store.protocol import Transaction
 from engram.store.records import locked_memory
 
 __all__ = ["ON_CONFLICT", "absorb", "check_choice", "open_conflicts", "settled"]
@@ -78,7 +77,9 @@ def _updated(
     still = f"; it still contradicts {_ids(one.memory for one in left)}" if left else ""
     waited = f"{other.id} now says what {found.memory.id} waited to say" if found.memory is not None else ""
     reason = f"{waited or found.reason.removesuffix(NOT_STORED)}; updated as the caller chose{still}"
-    return Decision(Outcome.UPDATED, after, None, reason, found.gate, tuple(left))
+    return Decision(
+        outcome=Outcome.UPDATED, memory=after, other=None, reason=reason, gate=found.gate, related=tuple(left)
+    )
 
 
 def _unchanged(others: Sequence[Memory]) -> str:
@@ -91,12 +92,12 @@ def _ids(memories: Iterable[Memory]) -> str:
     return " and ".join(memory.id for memory in memories)
 
 
-def absorb(deciding: Transaction, waiting: str, memory: Memory, actor: str, now: datetime) -> Memory:
+def absorb(memories: LockedMemories, waiting: str, memory: Memory, actor: str) -> Memory:
     """The memory, superseding a candidate that waited to say the same. Raises `Refused` where the actor may not decide about that one."""
-    candidate = locked_memory(deciding, waiting)
+    candidate = locked_memory(memories, waiting)
     # Somebody else may have decided about it meanwhile.
     if candidate.status != "candidate":
         return memory
     refuse_outranked(actor, candidate, "settle a contradiction against")
-    deciding.put(candidate.but(status="superseded", superseded_by=memory.id, updated=now))
+    memories.put(candidate.but(status="superseded", superseded_by=memory.id, updated=memories.now))
     return memory.but(supersedes=tuple(dict.fromkeys((*memory.supersedes, waiting))))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engram.capture.exchange import ASSISTANT, Conversation, Exchange, FactDecision, exchange_of, turns_of
 from engram.capture.extraction import Considered, consider
-from engram.capture.known import StoreKnown, propose
 from engram.capture.learn import Learner
 from engram.capture.model_review import ModelReview, review
 from engram.capture.settlement import Revise, Settlement
+from engram.decisions.known import StoreKnown, propose
 from engram.model.errors import InvalidInput, ModelError, NotFound
 from engram.model.event import Event
 from engram.model.lazy import dataclass
@@ -189,7 +189,9 @@ class Conversations:
 
     def _settle_review(self, exchange: Exchange, reading: ModelReview, known: Mapping[str, Memory]) -> None:
         for statement, why in reading.refused:
-            exchange.result.settle(FactDecision(statement, "NOOP", False, f"model: {why}"))
+            exchange.result.settle(
+                FactDecision(fact=statement, operation="NOOP", applied=False, reason=f"model: {why}")
+            )
         for fact, choice in reading.facts:
             self._settlement().settle(exchange, fact, choice, known)
 

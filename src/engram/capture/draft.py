@@ -44,7 +44,7 @@ _FIELDS = frozenset(field.name for field in fields(Memory)) - _NOT_YOURS
 
 def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: datetime) -> Memory:
     """The memory that a caller's fields describe. Raises `InvalidInput` for a field that cannot be used."""
-    values = checked_fields(with_complete_form(given))
+    values = clamp_import_time(checked_fields(with_complete_form(given)), now)
     refuse_reserved(values.get("metadata", {}), OF_MEMORIES)
     statement = values.pop("statement", "") or render_form(values.get("form", {}))
     if not isinstance(statement, str):
@@ -62,6 +62,12 @@ def with_complete_form(given: Mapping[str, Any]) -> dict[str, Any]:
         return rest
     check_complete(parts, str(rest.get("situation") or ""))
     return {"type": form_name(parts), **rest, "form": parts}
+
+
+def clamp_import_time(values: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """The fields, with an import in the future dated now: a memory would never become stale until then."""
+    imported = values.get("imported_at")
+    return {**values, "imported_at": now} if imported is not None and imported > now else values
 
 
 def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:

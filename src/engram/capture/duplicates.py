@@ -6,10 +6,16 @@ waited, or lets it replace others that the caller names.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from engram.capture.broader_situation import SituationBroadener
-from engram.capture.known import COMPARED, OtherKnown, propose
 from engram.capture.more_cues import CueAdder
+from engram.decisions.change import Change
+from engram.decisions.conflicts import waits_alone
+from engram.decisions.execution import execute_change
+from engram.decisions.known import COMPARED, OtherKnown, propose
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import contradicted, heads_named, outranking_head, replaced_by
 from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import judge, mention, outranked_reason
@@ -20,15 +26,15 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Memory
 from engram.model.reserved_keys import CORROBORATED_BY
 from engram.model.usage import Use
-from engram.review.conflicts import release, waiting_on, waits_alone
-from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
+from engram.review.lineage import Lineages
 from engram.rules.eligibility import outlasts
 from engram.rules.sources import CONFIRMED, CORROBORATED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.history import ENGRAM
-from engram.store.protocol import Store, Transaction
+from engram.store.protocol import Store
 from engram.store.records import CURRENT
+from engram.text.content_hash import same_text
 from engram.text.display import quoted
 
 MOST_RELATED = 3
@@ -36,6 +42,7 @@ MOST_RELATED = 3
 BESIDE = ("different", "refinement")
 """Relations of a statement to memories that it leaves as they are."""
 _CONFLICTS = (CONTRADICTS, MAY_SUPERSEDE)
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,6 @@ class _Vouching:
     is_due: bool = False
     verdict: Verdict | None = None
     about: tuple[str, ...] = ()
-    waiting: tuple[Memory, ...] = ()
-    """The candidates that wait for the memory it would replace."""
 
 
 @dataclass(slots=True)
@@ -60,7 +65,9 @@ class Duplicates:
     def not_stored(self, proposal: Proposal, verdict: Verdict, session: str) -> Decision:
         """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
         if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
-            return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
+            return Decision(
+                outcome=verdict.outcome, memory=None, other=verdict.other, reason=verdict.reason, gate=verdict.gate
+            )
         # Vouching for the memory and settling what it contradicts are one decision, so that one undo takes back both.
         others = _to_replace(verdict.other, proposal)
         is_settled_later = bool(others) or _is_left_beside(proposal, verdict.gate)
@@ -101,7 +108,9 @@ class Duplicates:
             return None
         if contradicted(self.store.get, known) is None:
             return None
-        decision = Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+        decision = Decision(
+            outcome=Outcome.DUPLICATE, memory=known, other=known, reason=verdict.reason, gate=verdict.gate
+        )
         return self._still_waiting(decision, known, proposal, session)
 
     def _still_waiting(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
@@ -116,11 +125,11 @@ class Duplicates:
             return replace(decision, other=blocking, reason=reason, related=related)
         if not waits_alone(known) or not self._is_trusted(proposal):
             return replace(decision, reason=f"{decision.reason}, which waits for review")
-        waiting = [known]
-        with self.store.deciding(
-            "learn", actor=proposal.memory.source, session=session, scopes=[known.scope], about=[known.id]
-        ) as deciding:
-            released = release(deciding, waiting, self.clock())
+        change = Change(
+            op="learn", actor=proposal.memory.source, plan=lambda memories: memories.release([known]), session=session,
+            scopes=[known.scope], related=[known.id],
+        )  # fmt: skip
+        released = execute_change(self.store, self.clock, change)
         if not released:
             return replace(decision, reason=f"{decision.reason}, which waits for review")
         reason = f"{decision.reason}, which is active now: what it contradicted is no longer current"
@@ -131,71 +140,82 @@ class Duplicates:
     ) -> Decision:
         """A stored statement said again with the memories it replaces: it supersedes them, and waits no longer."""
         source, vouching = proposal.memory.source, self._plan_vouching(known, proposal)
-        about = [known.id, *superseded_versions(self.store, self.clock, [proposal.memory]), *vouching.about]
-        waiting = [other for other in waiting_on(self.store, about) if other.id != known.id]
-        with self.store.deciding(
-            "derive" if vouching.is_due else "learn",
-            actor=source,
-            reason=f"relation: {known.id}",
-            session=session,
-            scopes=sorted({known.scope, *(other.scope for other in waiting)}),
-            about=list(dict.fromkeys([*about, *(other.id for other in waiting)])),
-        ) as deciding:
-            now, found = self.clock(), deciding.get(known.id)
-            if found is None:
+
+        def plan(memories: LockedMemories) -> Decision:
+            before = memories.get(known.id)
+            if before is None or not same_text(before.statement, known.statement):
                 return decision
-            before, found = found, self._vouch_in(deciding, found, proposal, vouching, waiting, now)
-            vouched = self._after_vouching(decision, before, found, deciding)
-            others = [head for head in heads_named(deciding, named) if head.id != known.id]
+            found = self._vouch(memories, before, proposal, vouching)
+            vouched = self._after_vouching(decision, before, found, memories)
+            others = [head for head in heads_named(memories, named) if head.id != known.id]
             heads = [head for head in others if not outlasts(head, known)]
             if found.status not in COMPARED or not heads:
                 return vouched
             above = outranking_head(heads, source)
-            may_replace = self._may_be_said(found, proposal) and self._may_replace(found, heads, proposal, deciding)
+            may_replace = self._may_be_said(found, proposal) and self._may_replace(found, heads, proposal, memories)
             if above is not None or not may_replace:
                 why = outranked_reason(source, above) if above is not None else "it waits for review"
                 related = tuple(Related(head, "update", 1.0, "named by the caller") for head in heads[:MOST_RELATED])
                 return replace(vouched, other=heads[0], reason=f"{vouched.reason}; {why}", related=related)
-            stored = superseding(deciding, found.but(status="active", updated=now), heads, now)
-            deciding.put(stored)
-            release(deciding, waiting, now)
-        reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
-        return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
+            stored = memories.supersede(found.but(status="active", updated=memories.now), heads)
+            memories.put(stored, judged=True)
+            reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
+            return Decision(outcome=Outcome.SUPERSEDED, memory=stored, other=heads[0], reason=reason, gate="relation")
+
+        about = [known.id, *superseded_versions(self.store, self.clock, [proposal.memory]), *vouching.about]
+        return self._execute_relation(plan, known, vouching, source, session, about)
+
+    def _execute_relation(
+        self,
+        plan: Callable[[LockedMemories], Answer],
+        known: Memory,
+        vouching: "_Vouching",
+        source: str,
+        session: str,
+        about: Sequence[str],
+    ) -> Answer:
+        """Carry out what the caller says about a stored memory and others."""
+        change = Change(
+            op="derive" if vouching.is_due else "learn", actor=source, plan=plan, note=f"relation: {known.id}", session=session,
+            scopes=[known.scope], related=about,
+        )  # fmt: skip
+        return execute_change(self.store, self.clock, change)
 
     def _repeated_beside(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
         """A stored statement said again as one that leaves the named memories alone: it waits for them no longer."""
         source, aside = proposal.memory.source, [other for other in proposal.named if other.id != known.id]
         links = {link.target for link in known.associations if link.type in _CONFLICTS}
         if above := outranking_head([other for other in aside if other.id in links], source):
-            known = self.vouched_for(known, proposal, self.clock())
+            known = self.vouched_for(known, proposal)
             related = (Related(above, "contradiction", 1.0, "the current memory it waits for"),)
             decision = replace(decision, memory=known)
             reason = f"{decision.reason}; {outranked_reason(source, above)}"
             return replace(decision, other=above, reason=reason, related=related)
         vouching = self._plan_vouching(known, proposal)
-        with self.store.deciding(
-            "derive" if vouching.is_due else "learn",
-            actor=source,
-            reason=f"relation: {known.id}",
-            session=session,
-            scopes=sorted({known.scope, *(other.scope for other in vouching.waiting)}),
-            about=list(dict.fromkeys([*self._about_vouching(known), *vouching.about])),
-        ) as deciding:
-            now, found = self.clock(), deciding.get(known.id)
-            if found is None:
-                return decision
-            before, found = found, self._vouch_in(deciding, found, proposal, vouching, vouching.waiting, now)
-            decision = self._after_vouching(decision, before, found, deciding)
+
+        def plan(memories: LockedMemories) -> tuple[Decision, Memory, Memory] | None:
+            before = memories.get(known.id)
+            if before is None or not same_text(before.statement, known.statement):
+                return None
+            found = self._vouch(memories, before, proposal, vouching)
+            vouched = self._after_vouching(decision, before, found, memories)
             beside = _beside(found, aside, proposal)
             if (
                 found.status == "candidate"
                 and self._may_be_said(found, proposal)
-                and self._may_replace(beside, (), proposal, deciding)
+                and self._may_replace(beside, (), proposal, memories)
             ):
-                beside = self._activated(deciding, beside, source, now)
+                beside = _activate(memories, beside, source)
             if beside != found:
-                beside = beside.but(updated=now)
-                deciding.put(beside)
+                beside = beside.but(updated=memories.now)
+                memories.put(beside, judged=True)
+            return vouched, found, beside
+
+        about = [*self._about_vouching(known), *vouching.about]
+        settled = self._execute_relation(plan, known, vouching, source, session, about)
+        if settled is None:
+            return decision
+        decision, found, beside = settled
         if beside.status == "candidate":
             return self._still_waiting(replace(decision, memory=beside), beside, proposal, session)
         if found.status != "candidate":
@@ -203,20 +223,14 @@ class Duplicates:
         reason = f"{decision.reason}, which is active now: it contradicts nothing, as the caller says"
         return replace(decision, outcome=Outcome.UPDATED, memory=beside, other=None, reason=reason, gate="relation")
 
-    def _activated(self, deciding: Transaction, memory: Memory, source: str, now: datetime) -> Memory:
-        """A candidate as an active memory, in place of the current one with its key; as it is, if its source may not replace that."""
-        active = memory.but(status="active")
-        heads = replaced_by(deciding, active)
-        if outranking_head(heads, source) is not None:
-            return memory
-        return superseding(deciding, active, heads, now) if heads else active
-
-    def _may_replace(self, found: Memory, heads: Sequence[Memory], proposal: Proposal, deciding: Transaction) -> bool:
+    def _may_replace(
+        self, found: Memory, heads: Sequence[Memory], proposal: Proposal, memories: LockedMemories
+    ) -> bool:
         """Whether a stored memory may be active in place of others, by the word of who repeats it: judged as it is stored."""
         replaced, source = {head.id for head in heads}, proposal.memory.source
         if not is_human(source) and injection_problem(found):
             return False
-        if contradicted(lambda other: None if other in replaced else deciding.get(other), found) is not None:
+        if contradicted(lambda other: None if other in replaced else memories.get(other), found) is not None:
             return False
         return self._is_trusted(proposal) and self._is_trusted(replace(proposal, memory=found.but(source=source)))
 
@@ -245,13 +259,12 @@ class Duplicates:
         key = session or f"day:{now.date().isoformat()}"
         # A repetition that only counts is nobody's decision; one that corroborates the memory is its source's.
         actor = proposal.memory.source if corroborates(proposal.memory, other, session) else ENGRAM
-        with self.store.deciding(
-            "derive", actor=actor, reason=journal_reason(verdict), session=session, about=[other.id]
-        ) as deciding:
-            known = deciding.get(other.id)
-            if known is None:
-                return Decision(Outcome.NOOP, None, verdict.other, "the duplicate was removed meanwhile", verdict.gate)
-            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
+
+        def plan(memories: LockedMemories) -> Memory | None:
+            known = memories.get(other.id)
+            if known is None or not same_text(known.statement, other.statement):
+                return None
+            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses([other.id]))
             before = known
             # A team's file changes by decisions, never by use.
             if not counted and _counts(proposal.memory.source, known) and self.store.owned([other.id]):
@@ -259,17 +272,28 @@ class Duplicates:
                 self.store.note_use(Use("derived", (other.id,), now, key))
                 known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
             if self.store.owned([other.id]):
-                known = self._corroborated(deciding, confirmed_guess(known, proposal.memory), proposal, session, now)
+                known = self._corroborated(memories, confirmed_guess(known, proposal.memory), proposal, session, now)
             if known != before:
-                deciding.put(known)
-        decision = Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+                memories.put(known, judged=True)
+            return known
+
+        change = Change(
+            op="derive", actor=actor, plan=plan, note=journal_reason(verdict), session=session, related=[other.id]
+        )
+        known = execute_change(self.store, self.clock, change)
+        if known is None:
+            reason = "the duplicate was removed or reworded meanwhile"
+            return Decision(outcome=Outcome.NOOP, memory=None, other=verdict.other, reason=reason, gate=verdict.gate)
+        decision = Decision(
+            outcome=Outcome.DUPLICATE, memory=known, other=known, reason=verdict.reason, gate=verdict.gate
+        )
         if other.status == "candidate" and known.status == "active":
             reason = f"{verdict.reason}, which is active now: an independent source says the same"
-            decision = Decision(Outcome.UPDATED, known, None, reason, verdict.gate)
-        return self._after_vouching(decision, known, self.vouched_for(known, proposal, now)) if vouch else decision
+            decision = Decision(outcome=Outcome.UPDATED, memory=known, other=None, reason=reason, gate=verdict.gate)
+        return self._after_vouching(decision, known, self.vouched_for(known, proposal)) if vouch else decision
 
     def _corroborated(
-        self, deciding: Transaction, known: Memory, proposal: Proposal, session: str, now: datetime
+        self, memories: LockedMemories, known: Memory, proposal: Proposal, session: str, now: datetime
     ) -> Memory:
         """Evidence that an independent source repeats: corroborated, and active if nothing else is in its way."""
         if not corroborates(proposal.memory, known, session) or injection_problem(known):
@@ -279,43 +303,45 @@ class Duplicates:
         known = known.but(
             verification=CORROBORATED, evidence=evidence, metadata=metadata, last_verified=now, updated=now
         )
-        if known.status != "candidate" or tier_of(known) > 1 or contradicted(deciding.get, known) is not None:
+        if known.status != "candidate" or tier_of(known) > 1 or contradicted(memories.get, known) is not None:
             return known
-        return self._activated(deciding, known, known.source, now)
+        return _activate(memories, known, known.source)
 
     def _after_vouching(
-        self, decision: Decision, known: Memory, vouched: Memory, deciding: Transaction | None = None
+        self, decision: Decision, known: Memory, vouched: Memory, memories: LockedMemories | None = None
     ) -> Decision:
         """The decision about a duplicate, by what became of the stored memory when its source vouched for it."""
         if known.status != "candidate" or vouched.status != "active":
             other = vouched if decision.other is not None else None
             return replace(decision, memory=vouched, other=other)
-        get = deciding.get if deciding is not None else self.store.get
+        get = memories.get if memories is not None else self.store.get
         replaced = [other for other in map(get, vouched.supersedes) if other is not None]
         ended = next((other for other in replaced if other.superseded_by == vouched.id), None)
         if ended is None:
             reason = f"{decision.reason}, which is active now: a person said it"
-            return Decision(Outcome.UPDATED, vouched, None, reason, decision.gate)
+            return Decision(outcome=Outcome.UPDATED, memory=vouched, other=None, reason=reason, gate=decision.gate)
         reason = f"{decision.reason}, which now supersedes {mention(ended)}"
-        return Decision(Outcome.SUPERSEDED, vouched, ended, reason, decision.gate)
+        return Decision(outcome=Outcome.SUPERSEDED, memory=vouched, other=ended, reason=reason, gate=decision.gate)
 
     # -- duplicates from a more trusted source
 
-    def vouched_for(self, known: Memory, proposal: Proposal, now: datetime) -> Memory:
+    def vouched_for(self, known: Memory, proposal: Proposal) -> Memory:
         """The stored memory after somebody repeated it; it takes over a more trusted source."""
         vouching = self._plan_vouching(known, proposal)
         if not vouching.is_due:
             return known
-        with self.store.deciding(
-            "derive",
-            actor=proposal.memory.source,
-            scopes=sorted({known.scope, *(other.scope for other in vouching.waiting)}),
-            about=vouching.about,
-        ) as deciding:
-            found = deciding.get(known.id)
-            if found is None:
-                return known
-            return self._vouch_in(deciding, found, proposal, vouching, vouching.waiting, now)
+
+        def plan(memories: LockedMemories) -> Memory:
+            found = memories.get(known.id)
+            # What was reworded meanwhile is not what this source says.
+            if found is None or not same_text(found.statement, known.statement):
+                return found or known
+            return self._vouch(memories, found, proposal, vouching)
+
+        change = Change(
+            op="derive", actor=proposal.memory.source, plan=plan, scopes=[known.scope], related=vouching.about
+        )
+        return execute_change(self.store, self.clock, change)
 
     def _plan_vouching(self, known: Memory, proposal: Proposal) -> "_Vouching":
         """What vouching for a memory needs, read before the lock is taken."""
@@ -323,30 +349,19 @@ class Duplicates:
             return _Vouching()
         verdict = self._said_first(known, proposal)
         over = [verdict.other.id] if verdict is not None and verdict.other is not None else []
-        waiting = [other for other in waiting_on(self.store, over) if other.id != known.id]
         about = [
             *self._about_vouching(known),
             *superseded_versions(self.store, self.clock, [known.but(supersedes=tuple(over))]),
-            *(other.id for other in waiting),
         ]
-        return _Vouching(True, verdict, tuple(dict.fromkeys(about)), tuple(waiting))
+        return _Vouching(True, verdict, tuple(dict.fromkeys(about)))
 
-    def _vouch_in(
-        self,
-        deciding: Transaction,
-        found: Memory,
-        proposal: Proposal,
-        vouching: "_Vouching",
-        waiting: Sequence[Memory],
-        now: datetime,
-    ) -> Memory:
-        """The memory after vouching for it inside a decision, which releases what waited for those it replaces."""
+    def _vouch(self, memories: LockedMemories, found: Memory, proposal: Proposal, vouching: "_Vouching") -> Memory:
+        """The memory after vouching for it inside a change."""
         if not vouching.is_due or not _vouches(proposal.memory, found):
             return found
-        vouched = self._vouched(deciding, found, proposal.memory, vouching.verdict, now)
+        vouched = self._vouched(memories, found, proposal.memory, vouching.verdict)
         if vouched != found:
-            deciding.put(vouched)
-            release(deciding, waiting, now)
+            memories.put(vouched)
         return vouched
 
     def _said_first(self, known: Memory, proposal: Proposal) -> Verdict | None:
@@ -371,25 +386,30 @@ class Duplicates:
         older = [version.id for head in heads for version in lineages.versions(head.id)]
         return list(dict.fromkeys([known.id, *older, *superseded_versions(self.store, self.clock, [known])]))
 
-    def _vouched(
-        self, deciding: Transaction, known: Memory, repeated: Memory, verdict: Verdict | None, now: datetime
-    ) -> Memory:
+    def _vouched(self, memories: LockedMemories, known: Memory, repeated: Memory, verdict: Verdict | None) -> Memory:
         """The stored memory with the more trusted source that repeats it; a person also activates a candidate.
 
         One that contradicts a current memory waits on, unless the verdict is that the person may replace that.
         """
+        now = memories.now
         if not is_human(repeated.source):
             waits = known.status not in CURRENT or tier_of(known) > 1
             return known if waits else known.but(source=repeated.source, learned_by=repeated.learned_by, updated=now)
         known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
         is_free = verdict is not None and verdict.admitted and verdict.status == "active"
-        if known.status != "candidate" or (contradicted(deciding.get, known) is not None and not is_free):
+        if known.status != "candidate" or (contradicted(memories.get, known) is not None and not is_free):
             return known
         known = known.but(status="active")
         if verdict is not None:
             known = replacing(known, verdict)
-        heads = replaced_by(deciding, known)
-        return superseding(deciding, known, heads, now) if heads else known
+        return memories.supersede(known, replaced_by(memories, known))
+
+
+def _activate(memories: LockedMemories, memory: Memory, source: str) -> Memory:
+    """A candidate as an active memory, in place of the current one with its key; as it is, if its source may not replace that."""
+    active = memory.but(status="active")
+    heads = replaced_by(memories, active)
+    return memory if outranking_head(heads, source) is not None else memories.supersede(active, heads, by=source)
 
 
 def superseded_versions(store: Store, clock: Callable[[], datetime], memories: Sequence[Memory]) -> list[str]:

@@ -5,8 +5,12 @@ The gates judge every cue as written by an agent. Memories that were declined, o
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.model.arguments import checked_length, checked_limit
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
@@ -19,7 +23,7 @@ from engram.rules.scopes import changeable_scopes
 from engram.rules.sources import is_evidence, origin_of
 from engram.store.protocol import Filters, Progress, Store
 from engram.store.records import CURRENT
-from engram.store.references import Scopes, find_locked, find_memory, has_foreign
+from engram.store.references import Scopes, find_memory, has_foreign
 from engram.text.display import cut, quoted, word
 from engram.text.tokens import tokens
 
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "count_without_cues", "render_batch", "usable_cues"]
 
-ENRICH = "enrich"
+ENRICH: Final = "enrich"
 """The operation in the journal."""
 ENRICH_WITH_MODEL = "enrich_with_model"
 """The kind of job that asks the model."""
@@ -147,7 +151,7 @@ class Enrichment:
     def schedule(self) -> Job:
         """Queue a job that asks the model for cues of `PER_JOB` memories and queues the next job until none lacks cues."""
         self._require_model()
-        waiting = [job for job in self.store.jobs(["waiting"]) if job.kind == ENRICH_WITH_MODEL]
+        waiting = [job for job in self.store.list_records(Job, statuses=["waiting"]) if job.kind == ENRICH_WITH_MODEL]
         if waiting:
             return waiting[0]
         now = self.clock()
@@ -160,19 +164,20 @@ class Enrichment:
     ) -> list[Memory]:
         """Store the cues as one journal entry; if one is refused, store the others one by one."""
         try:
-            written, now = list[Memory](), self.clock()
-            with self.store.deciding(ENRICH, actor=AGENT, session=decision, about=list(cues)) as deciding:
-                for memory_id, given in cues.items():
-                    memory = find_locked(deciding, memory_id, scopes)
-                    _refuse_enriched(memory)
-                    written.append(memory.but(cues=given, updated=now))
-                    deciding.put(written[-1])
+            change = Change(
+                op=ENRICH,
+                actor=AGENT,
+                plan=partial(_add_cues, cues),
+                session=decision,
+                targets=list(cues),
+                caller=scopes,
+            )
+            return execute_change(self.store, self.clock, change)
         except (InvalidInput, NotFound, Refused) as error:
             if len(cues) == 1:
                 left |= dict.fromkeys(cues, str(error))
                 return []
             return [one for i, given in cues.items() for one in self._write({i: given}, decision, left, scopes)]
-        return written
 
     def _record_batch(self, decision: str, declined: Sequence[str]) -> None:
         def add(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,6 +226,16 @@ def _render(memory: Memory) -> str:
     when = f" When: {quoted(cut(memory.situation, MAX_STATEMENT_CHARS))}." if memory.situation.strip() else ""
     source = f" (from {origin_of(memory)}, unconfirmed)" if is_evidence(memory) else ""
     return f"[{word(memory.id)}] {quoted(cut(memory.statement, MAX_STATEMENT_CHARS))}{when}{source}"
+
+
+def _add_cues(cues: Mapping[str, tuple[str, ...]], memories: LockedMemories) -> list[Memory]:
+    """The plan that gives memories without cues these."""
+    written = []
+    for memory in memories.targets:
+        _refuse_enriched(memory)
+        written.append(memory.but(cues=cues[memory.id], updated=memories.now))
+        memories.put(written[-1])
+    return written
 
 
 def _refuse_enriched(memory: Memory) -> None:

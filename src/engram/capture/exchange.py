@@ -18,7 +18,7 @@ ASSISTANT = "assistant"
 _SECRET_REASON = "secrets: the turn contains a secret, which is never stored; the ledger keeps it redacted"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactDecision:
     """The decision about one sentence or fact: stored, already known, refused, or skipped as not worth keeping."""
 
@@ -94,7 +94,11 @@ class Exchange:
         """Report a sentence that states no fact, with the reason; of one with a secret, only its redacted text is known here."""
         if not one.facts:
             reason = _SECRET_REASON if REDACTED in one.text else one.reason
-            self.result.settle(FactDecision(one.text, "NOOP", False, reason, worth=one.worth, said=one.text))
+            self.result.settle(
+                FactDecision(
+                    fact=one.text, operation="NOOP", applied=False, reason=reason, worth=one.worth, said=one.text
+                )
+            )
 
 
 def exchange_of(
@@ -141,13 +145,13 @@ def decision_of(fact: Extracted, learned: Decision, note: str = "") -> tuple[Fac
     """The decision about a fact that follows from that of the gates, and the memory it stored."""
     memory, other = learned.memory, learned.other
     decision = FactDecision(
-        fact.statement,
-        _OPERATIONS[learned.outcome],
-        learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT,
-        f"{fact.reason}; {note}{learned.gate}: {learned.reason}",
-        memory.id if memory is not None else "",
-        other.id if other is not None else "",
-        fact.worth,
+        fact=fact.statement,
+        operation=_OPERATIONS[learned.outcome],
+        applied=learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT,
+        reason=f"{fact.reason}; {note}{learned.gate}: {learned.reason}",
+        memory_id=memory.id if memory is not None else "",
+        target_id=other.id if other is not None else "",
+        worth=fact.worth,
         outcome=learned.outcome,
         gate=learned.gate,
     )

@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.dialects import memory_v1
 from engram.dialects.source import EXPORT_PLACES, origin_of_path
 from engram.disk import make_folder, remove_leftovers, replace_file
@@ -16,7 +19,7 @@ from engram.model.memory import Memory
 from engram.rules.eligibility import is_stale
 from engram.store.protocol import Filters, Progress, Store
 
-EXPORT = "export"
+EXPORT: Final = "export"
 """The operation in the journal that gives a memory the name it has in another format."""
 BATCH = 500
 """Memories per decision: bounds how long other writers wait."""
@@ -46,7 +49,7 @@ def export_memory_v1(
             kept.append(memory)
         else:
             done.left_out.append((memory.id, f"memory.v1 has no status for what is {memory.status}"))
-    ids = _numbered(store, kept, actor)
+    ids = _numbered(store, kept, now, actor)
     items = [
         memory_v1.MemoryItem(ids[memory.id], memory, kind_of(memory), tier_of(memory), is_stale(_by_day(memory), now))
         for memory in kept
@@ -80,7 +83,7 @@ def export_notes(
     notes.refuse_overwriting(directory, set(names.values()), force=force)
     nameless = [memory.id for memory in memories if memory.id not in names]
     if nameless:
-        names |= assign_aliases(store, nameless, notes.name_in, notes.name_for, actor=actor, what="notes")
+        names |= assign_aliases(store, nameless, notes.name_in, notes.name_for, now=now, actor=actor, what="notes")
     written = [memory for memory in memories if memory.id in names]
     notes.write_notes(directory, written, names, force=force, report=report)
     _note_place(store, directory, now)
@@ -104,7 +107,7 @@ def export_toml(
     nameless = [memory.id for memory in kept if memory.id not in names]
     if nameless:
         names |= assign_aliases(
-            store, nameless, feedback_toml.name_in, feedback_toml.name_for, actor=actor, what="TOML"
+            store, nameless, feedback_toml.name_in, feedback_toml.name_for, now=now, actor=actor, what="TOML"
         )
     written = [memory for memory in kept if memory.id in names]
     feedback_toml.write_feedback_toml(directory, written, names, force=force)
@@ -129,14 +132,16 @@ def _by_day(memory: Memory) -> Memory:
     return memory.but(**days)
 
 
-def _numbered(store: Store, memories: Sequence[Memory], actor: str) -> dict[str, str]:
+def _numbered(store: Store, memories: Sequence[Memory], now: datetime, actor: str) -> dict[str, str]:
     """The `mem-NNNN` of each memory by its id; those without one get the next numbers."""
     known = {memory.id: name for memory in memories if (name := _name_in(memory.aliases))}
     nameless = [memory.id for memory in memories if memory.id not in known]
     if not nameless:
         return known
     fresh = _fresh_numbers(store, len(nameless))
-    return known | assign_aliases(store, nameless, _name_in, lambda *_: next(fresh), actor=actor, what="memory.v1")
+    return known | assign_aliases(
+        store, nameless, _name_in, lambda *_: next(fresh), now=now, actor=actor, what="memory.v1"
+    )
 
 
 def assign_aliases(
@@ -145,6 +150,7 @@ def assign_aliases(
     name_in: Callable[[Iterable[str]], str],
     new_name: Callable[[Memory, int], str],
     *,
+    now: datetime,
     actor: str,
     what: str,
 ) -> dict[str, str]:
@@ -156,15 +162,19 @@ def assign_aliases(
     for start in range(0, len(ids), BATCH):
         some = ids[start : start + BATCH]
         given = set(names.values())
-        with store.deciding(EXPORT, actor=actor, reason=f"its name in {what}", about=some) as deciding:
-            for memory in filter(None, map(deciding.get, some)):
+
+        def plan(memories: LockedMemories, some: Sequence[str] = some, given: set[str] = given) -> None:
+            for memory in filter(None, map(memories.get, some)):
                 name = name_in(memory.aliases)
                 if not name:
                     attempts = (new_name(memory, attempt) for attempt in count())
                     name = next(name for name in attempts if name not in given and not _is_taken(store, name))
-                    deciding.put(memory.but(aliases=(*memory.aliases, name)))
+                    memories.put(memory.but(aliases=(*memory.aliases, name)))
                 given.add(name)
                 names[memory.id] = name
+
+        change = Change(op=EXPORT, actor=actor, plan=plan, note=f"its name in {what}", related=some)
+        execute_change(store, lambda: now, change)
     return names
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 
+from engram.agents.registry import agent_names
+from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.conversation import Observe
 from engram.capture.exchange import FactDecision
 from engram.capture.extraction import REDACTED, Considered, Extracted, consider
@@ -17,8 +19,6 @@ from engram.capture.rate_limit import GATE as RATE
 from engram.capture.remarks import TranscriptFact, plain_facts, remarks
 from engram.capture.settlement import Revise
 from engram.capture.stage import FactOrigin, FactStage, Rehearsal
-from engram.capture.transcripts.harness import HARNESSES
-from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import redact
@@ -27,8 +27,9 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
+from engram.store.ledger import ledger_scope
 from engram.store.protocol import Store
-from engram.store.scopes import session_scope
+from engram.store.scopes import scope_links, session_scope
 from engram.text.display import cut
 from engram.text.time.zone import SYSTEM, local
 
@@ -160,8 +161,8 @@ class Harvester:
     def _origin(self, transcript: Transcript, source: str) -> FactOrigin:
         directory = transcript.directory
         trusted = self.store.trusted_here(Path(directory)) if directory else frozenset[str]()
-        scope = session_scope(directory, transcript.remote, trusted, self.store.scope_links()) or GLOBAL
-        return FactOrigin(source, transcript, scope, self.store.ledger_scope(transcript.session) or scope)
+        scope = session_scope(directory, transcript.remote, trusted, scope_links(self.store)) or GLOBAL
+        return FactOrigin(source, transcript, scope, ledger_scope(self.store, transcript.session) or scope)
 
     def _stage(self, window: TurnWindow, origin: FactOrigin, report: HarvestReport) -> bool:
         """Propose the facts of a window; False if the source's limit is reached before all are."""
@@ -206,7 +207,7 @@ class Harvester:
         self, considered: Sequence[Considered], window: TurnWindow, transcript: Transcript
     ) -> Iterator[TranscriptFact]:
         """The facts of a window: whole remarks to a coding agent, or what was said in a chat."""
-        if transcript.harness not in HARNESSES:
+        if transcript.harness not in agent_names():
             return plain_facts(considered)
         turns = [heard.turn.content for heard in window.turns]
         return remarks(considered, turns, transcript.project, self._has_slot)
@@ -222,7 +223,9 @@ class Harvester:
         try:
             decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
         except InvalidInput as error:  # such as a key that contains a secret: this turn cannot be stored
-            decision = FactDecision(fact.statement, "NOOP", False, str(error), outcome=Outcome.REJECTED)
+            decision = FactDecision(
+                fact=fact.statement, operation="NOOP", applied=False, reason=str(error), outcome=Outcome.REJECTED
+            )
         if decision.gate == RATE:
             self.proposed[origin.source] = max(self.proposed[origin.source], self.most_proposed)
             return None

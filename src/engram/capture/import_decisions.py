@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Final
 
 from engram.capture.withdrawal import Withdrawals
 from engram.gates.neighbourhood import Recurrence
@@ -10,7 +11,7 @@ from engram.model.memory import Memory
 from engram.store.protocol import Image, Store
 from engram.text.content_hash import content_hash
 
-IMPORT = "import"
+IMPORT: Final = "import"
 """The operation in the journal."""
 ContentKey = tuple[str, str]
 """The hash of a statement, and its scope."""

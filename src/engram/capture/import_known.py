@@ -9,11 +9,12 @@ from engram.capture.import_merge import has_same_fields, merged_by_field, missin
 from engram.capture.import_report import RecordOutcome
 from engram.capture.import_run import LIVE, ImportRun
 from engram.capture.import_trust import has_same_content, with_local_fields
+from engram.decisions.locked import LockedMemories
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.rules.cues import add_cues
 from engram.rules.sources import IMPORTED, may_replace, origin_of, said_by
-from engram.store.protocol import Image, Transaction
+from engram.store.protocol import Image
 from engram.store.records import ANSWERING
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
@@ -28,13 +29,13 @@ class KnownRecords:
 
     run: ImportRun
 
-    def outcome(self, record: Memory, known: Memory, deciding: Transaction) -> RecordOutcome:
+    def outcome(self, record: Memory, known: Memory, memories: LockedMemories) -> RecordOutcome:
         """What becomes of a record that is a memory here."""
         if self.run.trusted:
             return self._changed(record, known)
         known = self._newest(known) if record.status in LIVE else known
         outcome = self._changed(record, known)
-        return self._reviewed(outcome, known, deciding) if outcome.memory is not None else outcome
+        return self._reviewed(outcome, known, memories) if outcome.memory is not None else outcome
 
     def _newest(self, known: Memory) -> Memory:
         """The version that a person approved in place of an imported memory, where this file proposed it."""
@@ -43,7 +44,7 @@ class KnownRecords:
 
     # -- what a person has to approve
 
-    def _reviewed(self, outcome: RecordOutcome, known: Memory, deciding: Transaction) -> RecordOutcome:
+    def _reviewed(self, outcome: RecordOutcome, known: Memory, memories: LockedMemories) -> RecordOutcome:
         """What a change that nobody vouches for becomes: a candidate in place of the memory, where somebody has to approve it."""
         changed = outcome.memory
         assert changed is not None
@@ -59,18 +60,18 @@ class KnownRecords:
             return outcome._replace(memory=changed.but(status="candidate"))
         if has_same_content(changed, known):
             return outcome._replace(memory=changed.but(status=known.status))
-        return self._proposed(changed, known, deciding)
+        return self._proposed(changed, known, memories)
 
-    def _proposed(self, changed: Memory, known: Memory, deciding: Transaction) -> RecordOutcome:
+    def _proposed(self, changed: Memory, known: Memory, memories: LockedMemories) -> RecordOutcome:
         """The changed version as a candidate that supersedes the memory once it is approved."""
         run = self.run
         key = (content_hash(changed.statement), changed.scope)
-        twin = run.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
+        twin = run.by_content.get(key) or getattr(memories.exact(*key), "id", "")
         if twin and twin != known.id:
             return RecordOutcome("unchanged", twin)
-        waiting = self._waiting_change(known, deciding)
+        waiting = self._waiting_change(known, memories)
         new = changed.but(
-            **self._identity(changed, waiting, deciding),
+            **self._identity(changed, waiting, memories),
             status="candidate", source=run.source, learned_by=IMPORTED, verification="unverified", pinned=False,
             supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(), imported_at=run.clock(),
         )  # fmt: skip
@@ -78,18 +79,18 @@ class KnownRecords:
         run.by_content[key] = new.id
         return RecordOutcome("created" if waiting is None else "updated", new.id, new)
 
-    def _waiting_change(self, known: Memory, deciding: Transaction) -> Memory | None:
+    def _waiting_change(self, known: Memory, memories: LockedMemories) -> Memory | None:
         """The change of a memory that this file proposed before, if it waits as the file had it."""
         proposals = self.run.proposals
-        before = deciding.get(proposals[known.id].id) if known.id in proposals else None
+        before = memories.get(proposals[known.id].id) if known.id in proposals else None
         return before if before is not None and (before.status, before.learned_by) == ("candidate", IMPORTED) else None
 
-    def _identity(self, changed: Memory, waiting: Memory | None, deciding: Transaction) -> dict[str, Any]:
+    def _identity(self, changed: Memory, waiting: Memory | None, memories: LockedMemories) -> dict[str, Any]:
         """The identity of a proposed change: that of the one which waits already, or a new one."""
         if waiting is not None:
             return {"id": waiting.id, "name": waiting.name, "aliases": waiting.aliases, "created": waiting.created}
-        name = deciding.free_name(slug(changed.situation or changed.statement), changed.scope)
-        return {"id": deciding.new_id(self.run.clock()), "name": name, "aliases": ()}
+        name = memories.free_name(slug(changed.situation or changed.statement), changed.scope)
+        return {"id": memories.new_id(self.run.clock()), "name": name, "aliases": ()}
 
     # -- what changed
 

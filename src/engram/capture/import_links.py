@@ -1,15 +1,20 @@
 """The links among imported records, whose ids may be others here; what is not known yet is linked at the end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
 
 from engram.capture.import_decisions import IMPORT
 from engram.capture.import_identity import RecordIdentities, leads_out, named_in
 from engram.capture.import_merge import missing_links
 from engram.capture.import_origin import RecordOrigin
 from engram.capture.import_trust import CLAIMING
+from engram.decisions.change import Change
+from engram.decisions.conflicts import unmarked
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.review.conflicts import unmarked
 from engram.store.protocol import Store
 
 BATCH = 500
@@ -52,20 +57,23 @@ class RecordLinks:
             revision=record.revision if is_own else 1,
         )
 
-    def complete(self, name: str, actor: str) -> None:
+    def complete(self, name: str, actor: str, clock: Callable[[], datetime]) -> None:
         """Set the links of what was written before all ids were known."""
         records, self.unlinked = self.unlinked, {}
         ids = list(records)
         for start in range(0, len(ids), BATCH):
             some = ids[start : start + BATCH]
-            reason = f"links of what came from {name}"
-            with self.store.deciding(IMPORT, actor=actor, reason=reason, about=some) as deciding:
-                for memory_id in some:
-                    memory = deciding.get(memory_id)
-                    if memory is None:
-                        continue
-                    linked = self.relinked(memory, records[memory_id])
-                    if memory_id not in self.added:  # its other links may be ours
-                        linked = missing_links(linked, memory)
-                    if linked != memory:
-                        deciding.put(linked)
+            note = f"links of what came from {name}"
+            plan = partial(self._complete_slice, {memory_id: records[memory_id] for memory_id in some})
+            execute_change(self.store, clock, Change(op=IMPORT, actor=actor, plan=plan, note=note, related=some))
+
+    def _complete_slice(self, records: Mapping[str, Memory], memories: LockedMemories) -> None:
+        for memory_id, record in records.items():
+            memory = memories.get(memory_id)
+            if memory is None:
+                continue
+            linked = self.relinked(memory, record)
+            if memory_id not in self.added:  # its other links may be ours
+                linked = missing_links(linked, memory)
+            if linked != memory:
+                memories.put(linked, judged=True)

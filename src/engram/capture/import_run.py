@@ -7,6 +7,7 @@ from engram.capture.import_decisions import ContentKey, LocalDecisions
 from engram.capture.import_identity import RecordIdentities
 from engram.capture.import_links import RecordLinks
 from engram.capture.import_origin import RecordOrigin
+from engram.decisions.locked import LockedMemories
 from engram.dialects.source import ImportSource, without_origin
 from engram.gates.instructions import injection_problem
 from engram.gates.particulars import LABELS, particular_problem
@@ -15,7 +16,7 @@ from engram.gates.trust import tier_of
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.rules.sources import IMPORTED
-from engram.store.protocol import Filters, Store, Transaction
+from engram.store.protocol import Filters, Store
 from engram.text.content_hash import same_text
 
 CURRENT = ("active", "dormant")
@@ -73,9 +74,9 @@ class ImportRun:
             return True
         return not self.trusted and (tier_of(memory) > 1 or bool(particular_problem(memory, LABELS)))
 
-    def twin(self, record: Memory, key: ContentKey, deciding: Transaction) -> str:
+    def twin(self, record: Memory, key: ContentKey, memories: LockedMemories) -> str:
         """The memory that says exactly this, symbols included, or ""."""
-        known = self.added.get(self.by_content.get(key, "")) or deciding.exact(*key)
+        known = self.added.get(self.by_content.get(key, "")) or memories.exact(*key)
         return known.id if known is not None and same_text(known.statement, record.statement) else ""
 
     def free_aliases(self, record: Memory, memory_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

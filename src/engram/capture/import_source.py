@@ -193,15 +193,17 @@ def _count_of_notes(path: Path) -> int:
 
 
 def _is_markdown(path: Path) -> bool:
+    from engram.agents.registry import instruction_file_names
     from engram.dialects.markdown_notes import has_notes
 
-    return has_notes(path)
+    return has_notes(path, instruction_file_names())
 
 
 def _markdown(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.agents.registry import instruction_file_names
     from engram.dialects.markdown_notes import read_markdown_notes
 
-    source = read_markdown_notes(path)
+    source = read_markdown_notes(path, instruction_file_names())
     source.not_read += _other_than_markdown(path)
     return source
 

@@ -11,6 +11,7 @@ replaces nothing that a more trusted source said, unless the person at the termi
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from engram.capture.import_decisions import IMPORT, LocalDecisions
@@ -21,17 +22,20 @@ from engram.capture.import_links import BATCH, RecordLinks
 from engram.capture.import_origin import RecordOrigin
 from engram.capture.import_report import ImportReport, RecordOutcome
 from engram.capture.import_run import CURRENT, LIVE, ImportRun, source_of
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import outranking_head, refuse_cycle
 from engram.dialects.source import EXPORT_PLACES, ImportSource, record_label
 from engram.gates.proposal import GateSettings
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Activation, Association, Memory
 from engram.review.distrust import distrust_reason
-from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import visible_from
 from engram.rules.sources import may_replace
-from engram.store.protocol import Progress, Store, Transaction
+from engram.store.protocol import Progress, Store
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 
@@ -81,7 +85,7 @@ class Importer:
             slices.take(records[start : start + BATCH], f"from {self.name}")
             progress("Importing", min(start + BATCH, len(records)), len(records))
         if not dry_run:
-            run.links.complete(self.name, run.actor)
+            run.links.complete(self.name, run.actor, self.clock)
             report.notices += [(self.name, notice) for notice in run.origin.drained()]
         self._count_unseen(run, [one.memory for one in records], report)
         return report
@@ -143,7 +147,7 @@ class ImportSlices:
     report: ImportReport
     dry_run: bool
 
-    def take(self, records: Sequence[PlacedRecord], reason: str) -> None:
+    def take(self, records: Sequence[PlacedRecord], note: str) -> None:
         """Import some records in one decision."""
         run = self.run
         memories = [one.memory for one in records]
@@ -151,66 +155,67 @@ class ImportSlices:
         known += [run.proposals[memory.id] for memory in known if memory.id in run.proposals]
         if not run.trusted:
             run.decisions.look_up([memory for memory in memories if memory.status in LIVE])
-        with run.store.deciding(
-            IMPORT,
-            actor=run.actor,
-            reason=reason,
-            scopes=sorted({memory.scope for memory in (*memories, *known)}),
-            about=[memory.id for memory in known],
-            ids_for=[one.created or run.clock() for one in memories if not one.id or one.id not in run.ids.here],
-        ) as deciding:
-            for record in records:
-                outcome = self._subordinate(self._outcome(record.memory, deciding), deciding)
-                run.origin.settled.add(record.memory.id)
-                outcome = outcome._replace(notices=(*outcome.notices, *run.origin.drained()))
-                self.report.add(_label(run, record), outcome)
-                if outcome.memory is not None and not self.dry_run:
-                    deciding.put(outcome.memory)
+        change = Change(
+            op=IMPORT, actor=run.actor, plan=partial(self._decide_slice, records), note=note,
+            scopes={memory.scope for memory in (*memories, *known)}, related=[memory.id for memory in known],
+            created=[one.created or run.clock() for one in memories if not one.id or one.id not in run.ids.here],
+        )  # fmt: skip
+        execute_change(run.store, run.clock, change)
 
-    def _outcome(self, record: Memory, deciding: Transaction) -> RecordOutcome:
+    def _decide_slice(self, records: Sequence[PlacedRecord], memories: LockedMemories) -> None:
+        run = self.run
+        for record in records:
+            outcome = self._subordinate(self._outcome(record.memory, memories), memories)
+            run.origin.settled.add(record.memory.id)
+            outcome = outcome._replace(notices=(*outcome.notices, *run.origin.drained()))
+            self.report.add(_label(run, record), outcome)
+            if outcome.memory is not None and not self.dry_run:
+                memories.put(outcome.memory, judged=True)
+
+    def _outcome(self, record: Memory, memories: LockedMemories) -> RecordOutcome:
         """What becomes of a record."""
         run = self.run
         here = run.ids.here.get(record.id, record.id)
         # A dry run writes nothing that could be found again.
-        known = (deciding.get(here) or run.added.get(here)) if record.id else None
+        known = (memories.get(here) or run.added.get(here)) if record.id else None
         if known is not None and run.ids.is_same(record, known):
             run.ids.here[record.id] = known.id
-            return self.known.outcome(record, known, deciding)
+            return self.known.outcome(record, known, memories)
         history = run.store.history(record.id) if known is None and record.id else ()
         if history and history[-1].memory is None:
             run.ids.here[record.id] = run.reading.name_of(record.id)
             return RecordOutcome("skipped", reason="was purged here; a purged memory does not come back")
-        if record.status in LIVE and (repeated := self._repeated(record, deciding)):
+        if record.status in LIVE and (repeated := self._repeated(record, memories)):
             run.ids.here[record.id] = repeated.memory_id
             return repeated
         if record.status in CURRENT and run.decisions.needs_person(record):
             record = record.but(status="candidate")
-        return self._new(record, deciding, taken=known is not None)
+        return self._new(record, memories, taken=known is not None)
 
-    def _repeated(self, record: Memory, deciding: Transaction) -> RecordOutcome | None:
+    def _repeated(self, record: Memory, memories: LockedMemories) -> RecordOutcome | None:
         """What becomes of a record that says exactly what a memory here says, or what was rejected here."""
         run = self.run
         key = (content_hash(record.statement), record.scope)
-        if twin := run.twin(record, key, deciding):
+        if twin := run.twin(record, key, memories):
             if twin not in run.added:
-                known = deciding.get(twin)
+                known = memories.get(twin)
                 return self.known.add_cues(record, known) if known is not None else RecordOutcome("unchanged", twin)
             return RecordOutcome("skipped", twin, reason=f"another record says exactly this; it is {twin} here")
         if (out := run.decisions.rejected(record)) is not None:
             return RecordOutcome("skipped", out.memory.id, reason=f"{out.memory.id} says this, and was {out.decided}")
         return None
 
-    def _subordinate(self, outcome: RecordOutcome, deciding: Transaction) -> RecordOutcome:
+    def _subordinate(self, outcome: RecordOutcome, memories: LockedMemories) -> RecordOutcome:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
         memory, run = outcome.memory, self.run
         if memory is None or run.trusted:
             return outcome
-        ours = [i for i in memory.supersedes if (known := deciding.get(i)) and not may_replace(run.source, known)]
-        versions = deciding.lineage(memory.lineage) if memory.lineage else ()
+        ours = [i for i in memory.supersedes if (known := memories.get(i)) and not may_replace(run.source, known)]
+        versions = memories.lineage(memory.lineage) if memory.lineage else ()
         if ours or outranking_head(versions, run.source):
             others = tuple(i for i in memory.supersedes if i not in ours)
             memory = memory.but(lineage="", revision=1, supersedes=others)
-        heads = deciding.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
+        heads = memories.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
         foreign = [head for head in heads if head.id != memory.id and not run.origin.is_from_here(head.id)]
         above = outranking_head(foreign, run.source)
         memory = run.origin.without_foreign_key(memory, foreign[0]) if foreign else memory
@@ -221,17 +226,17 @@ class ImportSlices:
 
     # -- a record that is new here
 
-    def _new(self, record: Memory, deciding: Transaction, *, taken: bool) -> RecordOutcome:
+    def _new(self, record: Memory, memories: LockedMemories, *, taken: bool) -> RecordOutcome:
         run = self.run
         memory_id = record.id
         if taken or not OWN_ID.fullmatch(record.id):
-            memory_id = self._new_id(record, deciding)
+            memory_id = self._new_id(record, memories)
         aliases, notices = run.free_aliases(record, memory_id)
         if record.id:
             aliases = tuple(dict.fromkeys((*aliases, *run.ids.own_alias(record, taken))))
         run.ids.by_alias |= dict.fromkeys(aliases, memory_id)
         run.ids.here[record.id] = memory_id
-        name = deciding.free_name(record.name or slug(record.situation or record.statement), record.scope)
+        name = memories.free_name(record.name or slug(record.situation or record.statement), record.scope)
         memory = run.links.relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
         memory = memory.but(imported_at=run.clock())
         if (projection := run.reading.projection) is not None:
@@ -248,8 +253,8 @@ class ImportSlices:
         """The strength of a record that states no use: it fades from now on, however old the record is."""
         return activation if activation.last_accessed else replace(activation, last_accessed=self.run.clock())
 
-    def _new_id(self, record: Memory, deciding: Transaction) -> str:
+    def _new_id(self, record: Memory, memories: LockedMemories) -> str:
         """An id of the record's day that no other record has."""
-        while (new := deciding.new_id(record.created or self.run.clock())) in self.run.ids.wanted:
+        while (new := memories.new_id(record.created or self.run.clock())) in self.run.ids.wanted:
             pass
         return new

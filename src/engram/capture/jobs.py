@@ -13,7 +13,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.model.task import Job
+from engram.model.task import Job, TaskRun
 from engram.rules.scopes import GLOBAL
 from engram.sessions.jobs import Handler
 from engram.sessions.tasks import DERIVE, FACT_EVENTS
@@ -48,7 +48,11 @@ class OnceLearner(Learner):
         known = self._derived_before(given)
         if known is not None:
             return Decision(
-                Outcome.DUPLICATE, known, known, f"{known.id} was already derived from these words", "exact"
+                outcome=Outcome.DUPLICATE,
+                memory=known,
+                other=known,
+                reason=f"{known.id} was already derived from these words",
+                gate="exact",
             )
         # Not `super()`: a dataclass with slots is a new class, and `super()` would refer to the old one.
         return Learner.learn(
@@ -91,7 +95,7 @@ def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) 
         events = [event for i in job.payload["events"] if (event := store.event(i)) is not None]
         turns = [event for event in events if event.event_type in FACT_EVENTS and event.content]
         if turns:
-            task = store.task(str(job.payload["task"]))
+            task = store.load_record(TaskRun, str(job.payload["task"]))
             scope, name = (task.scope, task.id) if task else (turns[0].scope or GLOBAL, "")
             conversations.take(turns, scope=scope, session=name, task=name)
 

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.duplicates import BESIDE, MOST_RELATED, journal_reason, replacing, superseded_versions
-from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
-from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
-from engram.capture.other_scopes import scope_warnings
+from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
+from engram.capture.other_scopes import has_memories_elsewhere, scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
+from engram.decisions.approval import reject_replaced
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import contradicted, outranking_head, replaced_by
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import exception_reason, judge, mention, outranked_reason
 from engram.gates.policies.policy import PatternTimeout
@@ -23,13 +28,12 @@ from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Relate
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
-from engram.review.conflicts import release, waiting_on
-from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
+from engram.review.lineage import Lineages
 from engram.rules.eligibility import outlasts
-from engram.store.protocol import Transaction
+from engram.rules.memory_names import name_for
 from engram.store.records import CURRENT, refuse_foreign_ids
 from engram.store.references import find_memory
-from engram.text.display import notice
+from engram.text.display import notice, word
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -64,12 +68,12 @@ class Learner(MemoryWriter):
         or contradicts in the other scopes that are seen together with its own.
         """
         if not is_human(source) and (why := self.distrusted(source, session)):
-            return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(why), gate=DISTRUST)
         now = self.clock()
         try:
             memory = without_claims(self.drafted(given, learned_by, source, now))
         except PatternTimeout as error:
-            return Decision(Outcome.REJECTED, None, None, str(error), "policy")
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=str(error), gate="policy")
         refuse_foreign_ids(self.store, [memory])
         stated = self._stated(_proposed(memory, autonomous, alone), relation, placed=bool(given.get("scope")))
         proposal = replace(stated, is_typed=is_typed and ("type" in given or "memory_type" in given))
@@ -78,6 +82,7 @@ class Learner(MemoryWriter):
         with self.store.reading():
             mark = self.store.mark(proposal.memory.scope)
             verdict = self._judged(proposal, StoreKnown(self.store, vector))
+            compares = here is not None and has_memories_elsewhere(self.store, proposal.memory.scope, here)
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if skips_conflicts and verdict.outcome == Outcome.CONTRADICTION:
@@ -87,9 +92,9 @@ class Learner(MemoryWriter):
         if not verdict.admitted:
             return self.duplicates.not_stored(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
-            return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(over), gate=RATE)
         decision = self._write(proposal, verdict, vector, session, mark)
-        if here is None or not decision.written:
+        if here is None or not compares or not decision.written:
             return decision
         return replace(decision, warnings=(*decision.warnings, *self._scope_warnings(proposal, vector, here, now)))
 
@@ -141,31 +146,32 @@ class Learner(MemoryWriter):
             *superseded_versions(self.store, self.clock, [memory]),
             *([verdict.other.id] if verdict.other is not None else []),
         ]
-        waiting = waiting_on(self.store, about) if memory.supersedes or verdict.outcome == Outcome.SUPERSEDED else []
-        with self.store.deciding(
-            "learn",
-            actor=memory.source,
-            reason=journal_reason(verdict),
-            session=session,
-            scopes=sorted({memory.scope, *(other.scope for other in waiting)}),
-            about=[*about, *(other.id for other in waiting)],
-            ids_for=[self.clock()],
-        ) as deciding:
-            verdict = self._judged_again(proposal, verdict, deciding, mark)
-            if verdict.admitted:
-                now = self.clock()
-                memory = replacing(proposal.memory, verdict)
-                heads = replaced_by(deciding, memory.but(status=verdict.status))
-                if above := outranking_head(heads, memory.source):
-                    verdict, heads = _waiting(verdict, memory.source, above), []
-                stored = _stored(deciding, memory, verdict, session, now)
-                if heads:
-                    stored = superseding(deciding, stored, heads, now)
-                    verdict = _succeeding(verdict, memory, heads)
-                deciding.put(stored, vector)
-                release(deciding, waiting, now)
-                return _decision(verdict, stored)
-        return self.duplicates.not_stored(proposal, verdict, session)
+
+        def plan(memories: LockedMemories) -> Decision | Verdict:
+            late = self._judged_again(proposal, verdict, memories, mark)
+            return self._store(memories, proposal, late, vector, session) if late.admitted else late
+
+        change = Change(
+            op="learn", actor=memory.source, plan=plan, note=journal_reason(verdict), session=session, scopes=[memory.scope],
+            related=about, created=[self.clock()],
+        )  # fmt: skip
+        found = execute_change(self.store, self.clock, change)
+        return found if isinstance(found, Decision) else self.duplicates.not_stored(proposal, found, session)
+
+    def _store(
+        self, memories: LockedMemories, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str
+    ) -> Decision:
+        """Store what the gates admit, in place of what it replaces."""
+        memory = replacing(proposal.memory, verdict)
+        heads = replaced_by(memories, memory.but(status=verdict.status))
+        if above := outranking_head(heads, memory.source):
+            verdict, heads = _waiting(verdict, memory.source, above), []
+        stored = memories.supersede(_stored(memories, memory, verdict, session, memories.now), heads)
+        memories.put(stored, vector, judged=True)
+        verdict = _succeeding(verdict, memory, heads) if heads else verdict
+        if rejected := reject_replaced(memories, stored, memory.source):
+            verdict = _replacing_candidates(verdict, rejected)
+        return _decision(verdict, stored)
 
     def _judged(self, proposal: Proposal, known: Known) -> Verdict:
         """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
@@ -181,10 +187,10 @@ class Learner(MemoryWriter):
             return replace(verdict, outcome=Outcome.CREATED, reason="it replaces what the caller names", other=None)
         return verdict
 
-    def _judged_again(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
+    def _judged_again(self, proposal: Proposal, verdict: Verdict, memories: LockedMemories, mark: int) -> Verdict:
         """The verdict, or a new one if what others wrote before the lock was taken changes it."""
-        changed = deciding.changed_since(proposal.memory.scope, mark)
-        outdated = _is_outdated(verdict, deciding)
+        changed = memories.changed_since(proposal.memory.scope, mark)
+        outdated = _is_outdated(verdict, memories)
         if not changed and not outdated:
             return verdict
         out = taken_out(self.store, [Neighbour(memory, -1.0) for memory in changed])
@@ -213,24 +219,24 @@ def _weight(verdict: Verdict) -> int:
     return 1 if verdict.other is not None else 0
 
 
-def _is_outdated(verdict: Verdict, deciding: Transaction) -> bool:
+def _is_outdated(verdict: Verdict, memories: LockedMemories) -> bool:
     """Whether the other memory of a verdict has been removed or reworded since."""
     if verdict.other is None:
         return False
-    now = deciding.get(verdict.other.id)
+    now = memories.get(verdict.other.id)
     return now is None or now.status not in COMPARED or now.statement != verdict.other.statement
 
 
-def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
+def _stored(memories: LockedMemories, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
     memory = memory.but(status=verdict.status, session=session or memory.session)
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
         likely = [conflict.other for conflict in verdict.conflicts if conflict.is_likely]
         # What contradicts a candidate that waits for a current memory waits for that one, too.
-        found = [m if m.status in CURRENT else contradicted(deciding.get, m) for m in (verdict.other, *likely)]
+        found = [m if m.status in CURRENT else contradicted(memories.get, m) for m in (verdict.other, *likely)]
         others = {other.id: other for other in found if other is not None}
         for other in others.values() or [verdict.other]:
             memory = contradicting(memory, other, now, waits_alone=verdict.waits_alone)
-    return named(deciding, memory, wanted_name(memory), now)
+    return named(memories, memory, name_for(memory), now)
 
 
 def _scope_beside(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:
@@ -256,7 +262,14 @@ def _decision(verdict: Verdict, stored: Memory) -> Decision:
     if verdict.outcome == Outcome.CONTRADICTION and other is not None and other.id not in found:
         found = {other.id: Related(other, "update", 1.0, "the current version"), **found}
     related = [one for memory_id, one in found.items() if memory_id not in replaced]
-    return Decision(verdict.outcome, stored, other, verdict.reason, verdict.gate, tuple(related[:MOST_RELATED]))
+    return Decision(
+        outcome=verdict.outcome,
+        memory=stored,
+        other=other,
+        reason=verdict.reason,
+        gate=verdict.gate,
+        related=tuple(related[:MOST_RELATED]),
+    )
 
 
 def _skipped(verdict: Verdict) -> Decision:
@@ -264,7 +277,9 @@ def _skipped(verdict: Verdict) -> Decision:
     others = [conflict for conflict in verdict.conflicts if conflict.is_likely and conflict.other != verdict.other]
     related = tuple(map(_related, others[:MOST_RELATED]))
     reason = f"{verdict.reason.removesuffix('; it waits for review')}{NOT_STORED}"
-    return Decision(verdict.outcome, None, verdict.other, reason, verdict.gate, related)
+    return Decision(
+        outcome=verdict.outcome, memory=None, other=verdict.other, reason=reason, gate=verdict.gate, related=related
+    )
 
 
 def _related(conflict: Conflict) -> Related:
@@ -277,6 +292,14 @@ def _succeeding(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Ve
     if replaced:
         return replace(verdict, outcome=Outcome.SUPERSEDED, other=replaced[0])
     return replace(verdict, outcome=Outcome.CREATED, reason=exception_reason(memory, heads[0]), other=heads[0])
+
+
+def _replacing_candidates(verdict: Verdict, rejected: Sequence[Memory]) -> Verdict:
+    """The verdict on a memory that replaces candidates, which no longer wait."""
+    reason = f"{verdict.reason}; rejected {', '.join(word(other.id) for other in rejected)}, which waited for review"
+    other = rejected[0] if verdict.outcome == Outcome.CREATED else verdict.other
+    outcome = Outcome.SUPERSEDED if verdict.outcome == Outcome.CREATED else verdict.outcome
+    return replace(verdict, outcome=outcome, reason=reason, other=other)
 
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:

@@ -6,25 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.draft import draft
 from engram.capture.duplicates import Duplicates
+from engram.decisions.conflicts import conflict_link, unmarked
+from engram.decisions.locked import LockedMemories
+from engram.decisions.resolution import DIFFERS
 from engram.gates.policies import MemoryPolicy
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import is_untrusted
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.review.conflicts import conflict_link, unmarked
-from engram.review.resolution import DIFFERS
 from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
-from engram.store.protocol import Store, Transaction
-from engram.text.display import slug
+from engram.store.protocol import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engram.embedding.protocol import Vectors
-
-LONGEST_FORM_NAME = 60
-"""Characters of the name of feedback or a fact, which is its situation (spec 3)."""
 
 
 @dataclass(slots=True)
@@ -77,13 +74,6 @@ def without_claims(memory: Memory) -> Memory:
     )  # fmt: skip
 
 
-def wanted_name(memory: Memory) -> str:
-    """The name it should get; of feedback and facts, from their situation."""
-    if memory.name or not memory.form:
-        return memory.name or slug(memory.situation or memory.statement)
-    return slug(memory.situation, words=12, length=LONGEST_FORM_NAME) or slug(memory.statement) or "memory"
-
-
-def named(deciding: Transaction, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:
+def named(memories: LockedMemories, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:
     """The memory with an id, and with the name it should get or one like it."""
-    return memory.but(id=deciding.new_id(now, team=team), name=deciding.free_name(wanted, memory.scope))
+    return memory.but(id=memories.new_id(now, team=team), name=memories.free_name(wanted, memory.scope))

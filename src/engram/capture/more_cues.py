@@ -3,7 +3,10 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from engram.model.errors import Refused
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.model.errors import NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.rules.cues import add_cues
@@ -27,15 +30,17 @@ class CueAdder:
         # A team's file changes only by a change that somebody asks for.
         if not self.store.owned([known.id]):
             return known
+
+        def plan(memories: LockedMemories) -> Memory:
+            (found,) = memories.targets
+            if (more := add_cues(found.cues, cues)) == found.cues:
+                return found
+            after = found.but(cues=more, updated=memories.now)
+            memories.put(after)
+            return after
+
+        change = Change(op="update", actor=actor, plan=plan, note="more cues", session=session, targets=[known.id])
         try:
-            with self.store.deciding(
-                "update", actor=actor, reason="more cues", session=session, about=[known.id]
-            ) as deciding:
-                found = deciding.get(known.id)
-                if found is None or (more := add_cues(found.cues, cues)) == found.cues:
-                    return found or known
-                after = found.but(cues=more, updated=self.clock())
-                deciding.put(after)
-        except Refused:
+            return execute_change(self.store, self.clock, change)
+        except (NotFound, Refused):
             return known
-        return after

@@ -7,7 +7,7 @@ both, so they are told.
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.capture.known import StoreKnown
+from engram.decisions.known import StoreKnown
 from engram.gates.forms import in_same_form
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import mention
@@ -22,7 +22,7 @@ from engram.text.display import notice, word
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-__all__ = ["other_scopes", "scope_warnings"]
+__all__ = ["has_memories_elsewhere", "other_scopes", "scope_warnings"]
 
 NEIGHBOURS = 3
 """How many of the nearest memories by meaning, and as many by words, of other scopes a proposal is compared with: half as many as in its own."""
@@ -36,6 +36,11 @@ def other_scopes(scope: str, here: str) -> tuple[str, ...]:
     return tuple(one for one in seen_from(start) if one != scope)
 
 
+def has_memories_elsewhere(store: Store, scope: str, here: str) -> bool:
+    """Whether there is anything current in the other scopes that a new memory of this one is compared with."""
+    return bool(store.count(Filters(scopes=other_scopes(scope, here), statuses=CURRENT)))
+
+
 def _is_near(proposal: Proposal, near: Neighbour) -> bool:
     """Whether a memory is worth comparing: near in meaning, as far as that is known, or in the same form."""
     return not 0 <= near.cosine < NEAR or in_same_form(proposal.memory, near.memory)
@@ -47,8 +52,6 @@ def scope_warnings(
     """A warning for each current memory of another scope that a proposal repeats or contradicts."""
     memory, scopes = proposal.memory, other_scopes(proposal.memory.scope, here)
     with store.reading():
-        if not store.count(Filters(scopes=scopes, statuses=CURRENT)):
-            return ()
         found = StoreKnown(store, vector, CURRENT, scopes, NEIGHBOURS).near(proposal)
     current = {near.memory.id: near for near in found if _is_near(proposal, near) and not is_over(near.memory, now)}
     # The gates compare within a scope, so these are compared as if they were in the proposal's.

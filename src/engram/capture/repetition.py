@@ -10,7 +10,10 @@ from datetime import datetime
 from math import inf, nan
 from typing import TYPE_CHECKING
 
-from engram.capture.known import NEIGHBOURS, StoreKnown, propose
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.known import NEIGHBOURS, StoreKnown, propose
+from engram.decisions.locked import LockedMemories
 from engram.embedding.products import dot
 from engram.gates.comparison import relation
 from engram.gates.proposal import Neighbour
@@ -138,17 +141,21 @@ def add_evidence(store: Store, known: Memory, new: Memory, now: datetime) -> boo
     """
     if not same_text(known.statement, new.statement):
         new = new.but(evidence=tuple(store_retelling(store, known, new, one) for one in new.evidence))
-    with store.deciding(
-        "retell", actor=new.source, reason=f"told again in {new.session}", session=new.session, scopes=[known.scope],
-        about=[known.id],
-    ) as deciding:  # fmt: skip
-        found = deciding.get(known.id)
+
+    def plan(memories: LockedMemories) -> bool:
+        found = memories.get(known.id)
         if found is None or found.status != "candidate" or found.statement != known.statement:
             return False
         stored = {(one.event, one.span) for one in found.evidence}
         if added := [one for one in new.evidence if (one.event, one.span) not in stored]:
-            deciding.put(found.but(evidence=(*found.evidence, *added), updated=now))
-    return True
+            memories.put(found.but(evidence=(*found.evidence, *added), updated=now))
+        return True
+
+    change = Change(
+        op="retell", actor=new.source, plan=plan, note=f"told again in {new.session}", session=new.session,
+        scopes=[known.scope], related=[known.id],
+    )  # fmt: skip
+    return execute_change(store, lambda: now, change)
 
 
 def is_untouched(store: Store, memory: Memory) -> bool:

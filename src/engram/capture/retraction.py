@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from engram.capture.known import StoreKnown, propose
 from engram.capture.ownership import agree, content, is_content
+from engram.decisions.known import StoreKnown, propose
 from engram.gates.trust import loss_reason
 from engram.model.event import Event
 from engram.model.lazy import dataclass

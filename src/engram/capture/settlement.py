@@ -8,7 +8,6 @@ from typing import Any, Protocol, Unpack
 from engram.capture.draft import draft
 from engram.capture.exchange import ASSISTANT, WRITTEN, Exchange, FactDecision, decision_of
 from engram.capture.extraction import END, FORGET, Extracted
-from engram.capture.known import COMPARED, LateKnown, propose
 from engram.capture.learn import Learner
 from engram.capture.retraction import (
     Remark,
@@ -19,6 +18,7 @@ from engram.capture.retraction import (
     to_forget,
     was_said_before,
 )
+from engram.decisions.known import COMPARED, LateKnown, propose
 from engram.gates.comparison import relation
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
@@ -35,7 +35,8 @@ from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
 from engram.model.types import memory_type
 from engram.rules.scopes import seen_from
 from engram.rules.sources import CAPTURED, may_replace
-from engram.store.protocol import NewEvent, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Store
 from engram.store.records import CURRENT, start_of
 from engram.text.content_hash import quote_hash
 
@@ -106,7 +107,15 @@ class Settlement:
                 if relation(fact.statement, target.statement).relation != "opposite":
                     why = f"model: {choice.reason}"
                     exchange.result.settle(
-                        FactDecision(fact.statement, "NOOP", False, why, target.id, target.id, fact.worth)
+                        FactDecision(
+                            fact=fact.statement,
+                            operation="NOOP",
+                            applied=False,
+                            reason=why,
+                            memory_id=target.id,
+                            target_id=target.id,
+                            worth=fact.worth,
+                        )
                     )
                     return
                 note = f"the model called {target.id} a duplicate, which says the opposite; "
@@ -147,7 +156,7 @@ class Settlement:
             if target.status in CURRENT:
                 from engram.review.queue import request_forget
 
-                request_forget(self.store, target.id, actor=source, where=event)
+                request_forget(self.store, self.clock, target.id, actor=source, where=event)
             self._not_forgotten(exchange, fact, f"{target.id} {problem}: a person decides with `engram review`", target)
             return
         try:
@@ -156,7 +165,17 @@ class Settlement:
             self._not_forgotten(exchange, fact, str(error), target)
             return
         why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
-        exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
+        exchange.result.settle(
+            FactDecision(
+                fact=fact.statement,
+                operation="FORGET",
+                applied=True,
+                reason=why,
+                memory_id="",
+                target_id=target.id,
+                worth=fact.worth,
+            )
+        )
 
     def _reason_to_ask(self, exchange: Exchange, fact: Extracted, target: Memory) -> str:
         """Why a person decides whether a memory is forgotten; "" if it is forgotten at once."""
@@ -169,13 +188,33 @@ class Settlement:
     def _not_forgotten(self, exchange: Exchange, fact: Extracted, why: str, target: Memory | None) -> None:
         named = target.id if target is not None else ""
         why = f"{fact.reason}; {why}"
-        exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", named, fact.worth))
+        exchange.result.settle(
+            FactDecision(
+                fact=fact.statement,
+                operation="FORGET",
+                applied=False,
+                reason=why,
+                memory_id="",
+                target_id=named,
+                worth=fact.worth,
+            )
+        )
 
     def _end(self, exchange: Exchange, fact: Extracted, found: Retraction) -> None:
         target = found.target
         if found.is_past:
             why = f"{fact.reason}; ended nothing: {found.reason}"
-            exchange.result.settle(FactDecision(fact.statement, "END", False, why, "", found.others[0], fact.worth))
+            exchange.result.settle(
+                FactDecision(
+                    fact=fact.statement,
+                    operation="END",
+                    applied=False,
+                    reason=why,
+                    memory_id="",
+                    target_id=found.others[0],
+                    worth=fact.worth,
+                )
+            )
         elif target is None or fact.tentative:
             # It may be about another memory than the gates would take it for, so it replaces none.
             doubtful = [found.partly.id] if found.partly is not None else []
@@ -208,7 +247,14 @@ class Settlement:
         if not verdict.admitted:
             why = f"{verdict.gate}: {verdict.reason}"
             exchange.result.settle(
-                FactDecision(statement, operation, False, why, target_id=target.id, worth=fact.worth)
+                FactDecision(
+                    fact=statement,
+                    operation=operation,
+                    applied=False,
+                    reason=why,
+                    target_id=target.id,
+                    worth=fact.worth,
+                )
             )
         elif verdict.status != "active" or outranked:
             # Naming the memory from a more trusted source makes the fact a contradiction of it, which waits.
@@ -216,7 +262,15 @@ class Settlement:
             stored = learned.memory if learned.outcome != Outcome.DUPLICATE else None
             why = f"the model chose {operation} {target.id} ({choice.reason}); {learned.gate}: {learned.reason}"
             memory_id = learned.memory.id if learned.memory is not None else ""
-            decision = FactDecision(statement, operation, False, why, memory_id, target.id, fact.worth)
+            decision = FactDecision(
+                fact=statement,
+                operation=operation,
+                applied=False,
+                reason=why,
+                memory_id=memory_id,
+                target_id=target.id,
+                worth=fact.worth,
+            )
             exchange.result.settle(decision, stored)
         elif tier_3_reason(proposal.memory):
             # No agent may reword a memory to say this, but a user may have told it.
@@ -225,7 +279,15 @@ class Settlement:
         else:
             new = self._revise(exchange, fact, choice, target)
             why, applied = f"model: {choice.reason}", new.status in CURRENT
-            decision = FactDecision(statement, operation, applied, why, new.id, target.id, fact.worth)
+            decision = FactDecision(
+                fact=statement,
+                operation=operation,
+                applied=applied,
+                reason=why,
+                memory_id=new.id,
+                target_id=target.id,
+                worth=fact.worth,
+            )
             exchange.result.settle(decision, new)
 
     def _revise(self, exchange: Exchange, fact: Extracted, choice: Choice, target: Memory) -> Memory:

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.conversation import Observe
 from engram.capture.exchange import Exchange, FactDecision, decision_of, exchange_of
 from engram.capture.extraction import FORGET, Extracted
-from engram.capture.known import StoreKnown
 from engram.capture.learn import Learner
 from engram.capture.repetition import Repetition, add_evidence, is_untouched, told_before
 from engram.capture.settlement import Revise, Settlement
-from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
+from engram.decisions.known import StoreKnown
 from engram.embedding.products import dot
 from engram.gates.pipeline import mention
 from engram.gates.proposal import Neighbour, Verdict
@@ -79,11 +79,19 @@ class FactStage:
     def stage(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> FactDecision:
         """Stage a fact. Its turn goes to the ledger only if the fact is proposed, or is evidence of one that is."""
         if fact.operation == FORGET:
-            return FactDecision(fact.statement, "FORGET", False, f"{fact.reason}; {_NOTHING_FORGOTTEN}")
+            return FactDecision(
+                fact=fact.statement, operation="FORGET", applied=False, reason=f"{fact.reason}; {_NOTHING_FORGOTTEN}"
+            )
         try:
             return self._staged(turn, fact, origin)
         except Refused as error:
-            return FactDecision(fact.statement, "NOOP", False, f"{fact.reason}; {error}", outcome=Outcome.REJECTED)
+            return FactDecision(
+                fact=fact.statement,
+                operation="NOOP",
+                applied=False,
+                reason=f"{fact.reason}; {error}",
+                outcome=Outcome.REJECTED,
+            )
 
     def _staged(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> FactDecision:
         settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
@@ -174,7 +182,10 @@ def _unstored(turn: TranscriptTurn, origin: FactOrigin) -> Event:
 
 
 def _decision(fact: Extracted, verdict: Verdict) -> FactDecision:
-    return decision_of(fact, Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate))[0]
+    return decision_of(
+        fact,
+        Decision(outcome=verdict.outcome, memory=None, other=verdict.other, reason=verdict.reason, gate=verdict.gate),
+    )[0]
 
 
 def _noted(decision: FactDecision, known: Repetition | None, *, is_active: bool = False) -> FactDecision:
@@ -188,4 +199,6 @@ def _repeated(fact: Extracted, known: Memory, verdict: Verdict) -> FactDecision:
     reason, gate = verdict.reason, verdict.gate
     if verdict.outcome != Outcome.DUPLICATE:
         reason, gate = f"says again, in other words, what {mention(known)} says", _RETOLD
-    return decision_of(fact, Decision(Outcome.DUPLICATE, known, known, reason, gate))[0]
+    return decision_of(fact, Decision(outcome=Outcome.DUPLICATE, memory=known, other=known, reason=reason, gate=gate))[
+        0
+    ]

@@ -7,7 +7,7 @@ same as a rejected memory waits for review. A retirement holds for the same text
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engram.capture.known import StoreKnown, decided_how, most_taken_out, propose, reaches, taken_out
+from engram.decisions.known import StoreKnown, decided_how, most_taken_out, propose, reaches, taken_out
 from engram.embedding.products import dot
 from engram.gates.comparison import shared
 from engram.gates.forms import statements_of

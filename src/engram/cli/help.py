@@ -3,12 +3,13 @@
 import inspect
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
 from engram.cli.display import Cell, lines, shown
-from engram.cli.parser import GLOBALS, REQUIRED, Argument, Group, HelpRequested, Parameter, UsageError, Verb, parameters
+from engram.cli.parser import GLOBALS, HelpRequested, Parameter, UsageError, find_verb, parameters
+from engram.verbs.declaration import REQUIRED, Group, Positional, Verb
 
 WIDEST = 100
 NAME_WIDTH = 28
@@ -17,7 +18,7 @@ Row = list[Cell]
 EPILOGUE = "`engram VERB --help` explains a verb. `engram demo` shows the program at work."
 
 
-def show(request: HelpRequested, program: Group, sections: Mapping[str, Sequence[str]]) -> int:
+def show(request: HelpRequested, program: Group, sections: Mapping[str, Iterable[str]]) -> int:
     """Print the help that was requested; where a verb is missing, on stderr, as wrong usage. Returns the exit code."""
     rows = list(_rows(request.path, program, sections))
     if request.missing:
@@ -34,8 +35,8 @@ def complain(error: UsageError) -> None:
     sys.stderr.write(f"engram: {shown(str(error))}\nTry `{where}`.\n")
 
 
-def _rows(path: str, program: Group, sections: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    found = program.at(path)
+def _rows(path: str, program: Group, sections: Mapping[str, Iterable[str]]) -> Iterator[Row]:
+    found = find_verb(program, path)
     name = " ".join(["engram", *path.split()])
     if not isinstance(found, Group):
         yield from _verb(name, found)
@@ -58,15 +59,20 @@ def _verb(name: str, verb: Verb) -> Iterator[Row]:
     options = [(written, text) for kind, written, text in declared if kind == "option"]
     yield [("Usage: ", "bold"), " ".join([name, *(written for written, _ in arguments), "[OPTIONS]"])]
     yield [""]
-    yield from _paragraphs(inspect.getdoc(verb) or "")
+    yield from _paragraphs(full_help(verb))
     if arguments:
         yield from _table("Arguments", arguments)
     yield from _table("Options", [*options, *_global_rows()])
 
 
+def full_help(verb: Verb) -> str:
+    """What the command line says about a verb."""
+    return inspect.cleandoc(verb.help)
+
+
 def summary(found: "Verb | Group") -> str:
     """The first sentence of what a verb says about itself."""
-    text = found.help if isinstance(found, Group) else inspect.getdoc(found) or ""
+    text = found.help if isinstance(found, Group) else full_help(found)
     return " ".join(text.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
 
 
@@ -74,7 +80,7 @@ def described(declared: "Iterator[Parameter] | Sequence[Parameter]") -> Iterator
     """Each parameter of a verb: `argument` or `option`, how it is written, its help."""
     for parameter in declared:
         spec = parameter.spec
-        if isinstance(spec, Argument):
+        if isinstance(spec, Positional):
             written = spec.metavar if parameter.required or spec.metavar.startswith("[") else f"[{spec.metavar}]"
             yield "argument", written, spec.help
         else:
@@ -83,7 +89,7 @@ def described(declared: "Iterator[Parameter] | Sequence[Parameter]") -> Iterator
 
 
 def _with_default(text: str, default: Any) -> str:
-    return f"{text} Default: {default}." if default not in (None, "", False, REQUIRED) else text
+    return f"{text} Default: {default}." if default not in (None, "", (), False, REQUIRED) else text
 
 
 def _global_rows() -> list[tuple[str, str]]:

@@ -167,7 +167,7 @@ class Walk:
         return True
 
     def _last_seq(self, memory_id: str) -> int:
-        from engram.review.lineage import last_decision
+        from engram.decisions.authority import last_decision
 
         return last_decision(self.mem.store.history(memory_id)).seq
 

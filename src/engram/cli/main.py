@@ -3,62 +3,32 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
 
-from engram.cli.parser import Group, HelpRequested, UsageError, Verb, read
-
-SECTIONS: dict[str, dict[str, str]] = {
-    "Everyday": {
-        "learn": "learn", "remember": "learn", "add": "learn", "recall": "recall", "search": "recall",
-        "inject": "recall", "prepare": "recall", "show": "memories", "list": "memories", "update": "change",
-        "revise": "change", "pin": "change", "feedback": "change", "reinforce": "change", "forget": "change",
-    },
-    "Review": {
-        "queue": "queue", "review": "review", "promote": "queue", "reject": "queue", "edit": "amend", "merge": "amend",
-        "separate": "amend", "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
-        "traverse": "graph", "trust": "trust", "scope": "scope", "distrust": "distrust",
-    },
-    "Tasks and documents": {
-        "session": "session", "task": "task", "capture": "capture", "harvest": "harvest", "ingest": "documents", "cite": "documents",
-        "enrich": "enrich", "ledger": "ledger",
-    },
-    "Store": {
-        "init": "setup", "status": "health", "doctor": "health", "config": "setup", "index": "health",
-        "gen-context": "context", "sync": "upkeep", "prune": "upkeep", "pause": "upkeep", "resume": "upkeep", "backup": "upkeep",
-        "restore": "upkeep", "import": "import_export", "export": "import_export", "migrate": "migrate", "bench": "bench",
-        "demo": "setup", "version": "setup",
-    },
-    "Server": {"mcp": "serve", "worker": "worker", "hook": "hook"},
-}  # fmt: skip
-"""Every verb and the module of `engram.cli.verbs` that defines it, in the order of the help."""
+from engram.cli.parser import HelpRequested, UsageError, read
+from engram.verbs import FAMILIES, SECTIONS, find_declaration
+from engram.verbs.declaration import Command, Group, Verb
 
 LASTING = frozenset({"mcp", "bench", "worker"})
 """Verbs that keep running; the others answer once and end."""
-_FUNCTIONS = {"list": "list_", "import": "import_", "gen-context": "gen_context"}
-"""Verbs whose name is no name in Python, or already means something else."""
 
 
 class _Verbs(Mapping[str, "Verb | Group"]):
-    """The verbs by name, each imported when it is looked up."""
-
-    def __init__(self) -> None:
-        self._modules = {verb: module for verbs in SECTIONS.values() for verb, module in verbs.items()}
+    """The verbs by name, the family of each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> "Verb | Group":
-        module = import_module(f"engram.cli.verbs.{self._modules[name]}")
-        found: Verb | Group = getattr(module, _FUNCTIONS.get(name, name))
-        return found
+        return find_declaration(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._modules
+        return name in FAMILIES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
+        return iter(FAMILIES)
 
     def __len__(self) -> int:
-        return len(self._modules)
+        return len(FAMILIES)
 
 
 PROGRAM = Group("A memory for AI agents: plain text you own, found again in milliseconds.", _Verbs())
@@ -75,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
         from engram.cli.surface import Surface, report_errors
 
         with report_errors(Surface()):
-            raise SystemExit(help_text.show(request, PROGRAM, {t: tuple(v) for t, v in SECTIONS.items()})) from None
+            raise SystemExit(help_text.show(request, PROGRAM, SECTIONS)) from None
     except UsageError as error:
         from engram.cli.help import complain
         from engram.cli.surface import USAGE, Surface
@@ -85,7 +55,15 @@ def main(arguments: Sequence[str]) -> None:
         raise SystemExit(USAGE) from None
     from engram.cli.surface import perform
 
-    perform(verb, given)
+    perform(find_handler(verb), given)
+
+
+def find_handler(verb: Verb) -> Callable[..., None]:
+    """The function that carries out a verb."""
+    assert isinstance(verb.command, Command)
+    module, _, name = verb.command.handler.partition(":")
+    handler: Callable[..., None] = getattr(import_module(f"engram.cli.verbs.{module}"), name)
+    return handler
 
 
 def _open_closed_streams() -> None:

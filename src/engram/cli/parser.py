@@ -1,69 +1,20 @@
-"""How a verb declares what it takes, and the reader of command lines.
-
-A verb is a function. Its first parameter is the `Surface`; every other one is an `Argument` or an `Option` inside `Annotated`, or a
-class of `Options` that several verbs share. The reader, the help and docs/cli.md all use these declarations.
-"""
+"""The reader of command lines. What a verb takes is in its declaration (`engram.verbs`), which the help and docs/cli.md use, too."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FunctionType, NoneType, UnionType
-from typing import Annotated, Any, NoReturn, Union, cast, get_args, get_origin
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
-from engram.model.arguments import LONGEST
-from engram.model.lazy import own_annotations
+from engram.verbs.declaration import REQUIRED, SAME, Group, Option, Positional, Verb, command_default
+from engram.verbs.kinds import Flag, Kind, Text, WrongValue
 
-Verb = Callable[..., None]
 HELP = ("-h", "--help")
-REQUIRED: Any = object()
-"""The default of a parameter that must be given."""
-_KINDS = {int: "a whole number", float: "a number"}
-
-
-class Argument:
-    """A positional argument: its name in the help, its meaning, the variable that may provide it."""
-
-    def __init__(self, metavar: str, help: str, *, envvar: str = "") -> None:  # noqa: A002
-        self.metavar, self.help, self.envvar = metavar, help, envvar
-
-
-class Option:
-    """An option: its names, the name of its value in the help (none for a flag), its meaning."""
-
-    def __init__(self, *names: str, metavar: str = "", help: str = "", envvar: str = "") -> None:  # noqa: A002
-        self.names, self.metavar, self.help, self.envvar = names, metavar, help, envvar
-
-
-class Options:
-    """Parameters that several verbs share: a subclass annotates them, and a verb takes the subclass as one parameter."""
-
-    def __init__(self, **given: Any) -> None:
-        self.__dict__.update(given)
-
-
-class Group:
-    """A verb made of further verbs; the program is one, too."""
-
-    def __init__(self, help: str, verbs: "Mapping[str, Verb | Group]") -> None:  # noqa: A002
-        self.help, self.verbs = help, verbs
-
-    def at(self, path: str) -> "Verb | Group":
-        """The verb or group that a path such as `session start` names."""
-        found: Verb | Group = self
-        for name in path.split():
-            assert isinstance(found, Group)
-            found = found.verbs[name]
-        return found
 
 
 class Parameter:
-    """One parameter of a verb: its declaration, its type, and the shared `Options` it belongs to."""
+    """One parameter of a verb on the command line: its spelling, its kind, its default."""
 
-    def __init__(self, name: str, annotation: Any, default: Any, owner: str = "") -> None:
-        declared, self.spec = get_args(annotation)[:2]
-        self.name, self.default, self.owner = name, default, owner
-        kinds = [kind for kind in _alternatives(declared) if kind is not NoneType]
-        self.many = get_origin(kinds[0]) is list
-        self.kind: type = get_args(kinds[0])[0] if self.many else kinds[0]
+    def __init__(self, name: str, spec: Positional | Option, kind: Kind, default: Any) -> None:
+        self.name, self.spec, self.kind, self.default = name, spec, kind, default
 
     @property
     def required(self) -> bool:
@@ -71,59 +22,39 @@ class Parameter:
         return self.default is REQUIRED
 
     @property
-    def is_flag(self) -> bool:
-        """Whether it is an option without a value."""
-        return self.kind is bool
-
-    def converted(self, text: str) -> Any:
-        """The text as a value of its type. Raises `ValueError` that says what it takes."""
-        try:
-            value = self.kind(text)
-        except ValueError:
-            raise ValueError(f"{self.label} takes {_KINDS.get(self.kind, 'another value')}, not {text!r}") from None
-        if type(value) is int and abs(value) > LONGEST:
-            raise ValueError(f"{self.label} takes a number up to {LONGEST}")
-        return value
+    def is_always_passed_on(self) -> bool:
+        """Whether the verb is given the default, because the command line alone has it."""
+        return self.spec.default not in (SAME, REQUIRED, None)
 
     @property
-    def label(self) -> str:
-        """How a message names it."""
-        return self.spec.names[0] if isinstance(self.spec, Option) else self.spec.metavar.strip("[]")
+    def variable(self) -> str:
+        """The value of the environment variable that may provide it."""
+        return os.environ.get(self.spec.envvar, "") if self.spec.envvar else ""
 
-
-def _alternatives(declared: Any) -> tuple[Any, ...]:
-    return get_args(declared) if get_origin(declared) in (UnionType, Union) else (declared,)
+    def parse(self, word: str) -> Any:
+        """The value of a word. Raises `ValueError` that says what it takes."""
+        try:
+            return self.kind.parse(word)
+        except WrongValue as error:
+            raise ValueError(f"{self.spec.label} must be {error}, not {word!r:.40}") from None
 
 
 def parameters(verb: Verb) -> Iterator[Parameter]:
-    """What a verb takes, shared options included, without the surface."""
-    function = cast(FunctionType, verb)
-    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
-    values = function.__defaults__ or ()
-    defaults = dict(zip(names[len(names) - len(values) :], values, strict=True))
-    shared = _shared_options(verb)
-    for name in names:
-        if name in shared:
-            yield from _shared(shared[name], name)
-        else:
-            yield Parameter(name, function.__annotations__[name], defaults.get(name, REQUIRED))
+    """What the command line takes for a verb."""
+    for argument in verb.options():
+        assert argument.command is not None
+        yield Parameter(argument.name, argument.command, argument.kind, command_default(argument))
 
 
-def _shared_options(verb: Verb) -> dict[str, type[Options]]:
-    """The parameters of a verb that are classes of shared options."""
-    declared = cast(FunctionType, verb).__annotations__
-    return {name: kind for name, kind in declared.items() if isinstance(kind, type) and issubclass(kind, Options)}
-
-
-def _shared(group: type[Options], owner: str) -> Iterator[Parameter]:
-    for base in reversed(group.__mro__):
-        for name, annotation in own_annotations(base).items():
-            yield Parameter(name, annotation, getattr(group, name, REQUIRED), owner)
-
-
-Home = Annotated[str | None, Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.")]
-Json = Annotated[bool, Option("--json", help="Answer in JSON.")]
-GLOBALS = (Parameter("home", Home, None), Parameter("as_json", Json, False))
+GLOBALS = (
+    Parameter(
+        "home",
+        Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.", default=None),
+        Text(),
+        None,
+    ),
+    Parameter("as_json", Option("--json", help="Answer in JSON."), Flag(), False),
+)
 """What every verb takes, before or after its name."""
 
 
@@ -141,6 +72,15 @@ class HelpRequested(Exception):
     def __init__(self, path: str, *, missing: bool = False) -> None:
         super().__init__(path)
         self.path, self.missing = path, missing
+
+
+def find_verb(program: Group, path: str) -> "Verb | Group":
+    """The verb or group that a path such as `session start` names."""
+    found: Verb | Group = program
+    for name in path.split():
+        assert isinstance(found, Group)
+        found = found.verbs[name]
+    return found
 
 
 def read(words: Sequence[str], program: Group) -> tuple[Verb, dict[str, Any]]:
@@ -173,15 +113,15 @@ class _Reader:
         return group.verbs[name]
 
     def values(self, verb: Verb) -> dict[str, Any]:
-        """Read the rest of the line as the parameters of a verb; shared ones come as an instance of their class."""
+        """Read the rest of the line: the values that were given, and the defaults that only the command line has."""
         declared = [*parameters(verb), *GLOBALS]
         loose = self._take_options(_by_name(declared))
-        self._take_arguments(loose, [p for p in declared if isinstance(p.spec, Argument)])
-        found = {(p.owner, p.name): self._value(p) for p in declared}
-        values = {name: value for (owner, name), value in found.items() if not owner}
-        for shared, kind in _shared_options(verb).items():
-            values[shared] = kind(**{name: value for (owner, name), value in found.items() if owner == shared})
-        return values
+        self._take_arguments(loose, [p for p in declared if isinstance(p.spec, Positional)])
+        found = {p.name: self._value(p) for p in declared if self._is_given(p) or p.required or p.is_always_passed_on}
+        return {**{p.name: p.default for p in GLOBALS}, **found}
+
+    def _is_given(self, parameter: Parameter) -> bool:
+        return parameter.name in self.given or bool(parameter.variable)
 
     def _take_options(self, known: Mapping[str, Parameter]) -> list[str]:
         """Take every option off the line; the rest are arguments."""
@@ -205,7 +145,7 @@ class _Reader:
         parameter = known.get(name)
         if parameter is None:
             self._refuse(f"Unknown option {name}{_nearest(name, known)}")
-        if parameter.is_flag:
+        if parameter.kind.is_flag:
             if equals and word.startswith("--"):
                 self._refuse(f"{name} takes no value")
             if equals:
@@ -216,38 +156,38 @@ class _Reader:
             if not self.words:
                 self._refuse(f"{name} needs a value: {parameter.spec.metavar}")
             value = self.words.pop(0)
-        self._keep(parameter, self._converted(parameter, value))
+        self._keep(parameter, self._parse(parameter, value))
 
     def _take_arguments(self, loose: list[str], declared: Sequence[Parameter]) -> None:
         for parameter in declared:
-            if parameter.many:
+            if parameter.kind.is_many:
                 for word in loose:
-                    self._keep(parameter, self._converted(parameter, word))
+                    self._keep(parameter, self._parse(parameter, word))
                 loose = []
             elif loose:
-                self._keep(parameter, self._converted(parameter, loose.pop(0)))
+                self._keep(parameter, self._parse(parameter, loose.pop(0)))
         if loose:
             self._refuse(f"Unexpected argument {loose[0]!r}; put a text of several words in quotes")
 
     def _keep(self, parameter: Parameter, value: Any) -> None:
-        if parameter.many:
+        if parameter.kind.is_many:
             self.given.setdefault(parameter.name, []).append(value)
         else:
             self.given[parameter.name] = value
 
     def _value(self, parameter: Parameter) -> Any:
         if parameter.name in self.given:
-            return self.given[parameter.name]
-        variable = parameter.spec.envvar
-        if variable and os.environ.get(variable):
-            return self._converted(parameter, os.environ[variable])
+            value = self.given[parameter.name]
+            return parameter.kind.collect(value) if parameter.kind.is_many else value
+        if parameter.variable:
+            return self._parse(parameter, parameter.variable)
         if parameter.required:
-            self._refuse(f"{parameter.label} is missing: {parameter.spec.help}")
+            self._refuse(f"{parameter.spec.label} is missing: {parameter.spec.help}")
         return parameter.default
 
-    def _converted(self, parameter: Parameter, text: str) -> Any:
+    def _parse(self, parameter: Parameter, text: str) -> Any:
         try:
-            return parameter.converted(text)
+            return parameter.parse(text)
         except ValueError as error:
             self._refuse(str(error))
 

@@ -1,12 +1,13 @@
 """`python -m engram.cli.reference > docs/cli.md`: the reference, made from the program itself."""
 
-import inspect
 import sys
 from collections.abc import Iterator
 
-from engram.cli.help import described
-from engram.cli.main import PROGRAM, SECTIONS
-from engram.cli.parser import Group, Verb, parameters
+from engram.cli.help import described, full_help
+from engram.cli.main import PROGRAM
+from engram.cli.parser import parameters
+from engram.verbs import SECTIONS
+from engram.verbs.declaration import Group, Verb
 
 INTRODUCTION = """# The command line
 
@@ -72,7 +73,7 @@ def _verb(name: str, verb: Verb, level: int = 2) -> str:
     options = " [OPTIONS]" if any(kind == "option" for kind, _, _ in declared) else ""
     rows = [f"| `{_cell(written)}` | {_cell(text)} |" for _, written, text in declared]
     table = "\n".join(["", "| | |", "|---|---|", *rows, ""]) if rows else ""
-    return f"{'#' * level} engram {name}\n\n    {usage}{options}\n\n{inspect.getdoc(verb)}\n{table}"
+    return f"{'#' * level} engram {name}\n\n    {usage}{options}\n\n{full_help(verb)}\n{table}"
 
 
 def _cell(text: str) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hit, Injection, SearchTrace
     from engram.model.memory import Memory
     from engram.model.task import Checkpoint, TaskRun
+    from engram.model.timeline import TimelineEntry
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.recall.trace import Trace
@@ -157,6 +158,16 @@ def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = N
         rows.append([memory.id, memory.type, memory.scope, strength, age(memory.created, now), statement])
     scope, age_ = Column("scope", "bright_black"), Column("age", "bright_black")
     display.table([Column("id", "cyan"), "type", scope, "state", age_, "statement"], rows)
+
+
+def timeline(found: "Sequence[TimelineEntry]") -> None:
+    """What happened over time, as a table."""
+    rows: list[list[Cell]] = [
+        [moment(entry.at), entry.kind, entry.id, ", ".join(filter(None, (entry.status, entry.note))), line(entry.text)]
+        for entry in found
+    ]
+    if rows:
+        display.table(["when", "kind", Column("id", "cyan"), "state", "text"], rows)
 
 
 def hits(
@@ -456,9 +467,11 @@ class TaskProgress:
 
 def progress_of(mem: "Engram", task: "TaskRun", last: int) -> TaskProgress:
     """Look a task up, with its last events."""
+    from engram.model.task import Job
+
     events = mem.list_events(task.id, last=max(1, last))
     points = mem.tasks.checkpoints(task.id, 1)
-    waiting = sum(1 for job in mem.store.jobs() if job.payload.get("task") == task.id)
+    waiting = sum(1 for job in mem.store.list_records(Job) if job.payload.get("task") == task.id)
     latest = points[0] if points else None
     return TaskProgress(
         task,

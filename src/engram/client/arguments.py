@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
-from functools import wraps
 from pathlib import Path
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from engram.model.arguments import (
     ANY,
@@ -16,52 +14,11 @@ from engram.model.arguments import (
     words,
 )
 from engram.model.errors import InvalidInput
-from engram.model.fields import FILTER_ALIASES, OneOrMore, ScopeLike, Time, aware, renamed
+from engram.model.fields import FILTER_ALIASES, aware, renamed
 from engram.rules.scopes import parse_scope
 
 if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy
-
-
-class Owner(TypedDict, total=False):
-    """Who asks or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
-
-    They change only what is in the scope they name. A call without any of these comes from the store's operator, who sees and
-    changes everything.
-    """
-
-    scope: ScopeLike
-    agent_id: str | None
-    user_id: str | None
-
-
-class AskerFilters(TypedDict, total=False):
-    """The filters of a question, applied before the limit. `recall` and similar verbs take `scope` and `session` separately."""
-
-    agent_id: str | None
-    user_id: str | None
-    kinds: OneOrMore
-    types: OneOrMore | None
-    memory_types: OneOrMore | None
-    status: OneOrMore | None
-    tags: OneOrMore | None
-    domain: str | None
-    since: Time | None
-    until: Time | None
-    as_of: Time | None
-    known_at: Time | None
-    metadata: Mapping[str, Any] | None
-    metadata_filter: Mapping[str, Any] | None
-    roles: OneOrMore | None
-    critical: bool
-
-
-class SearchFilters(AskerFilters, total=False):
-    """The filters of `search` and `list`: those of a question, and the scope and session."""
-
-    scope: ScopeLike
-    session: str | None
-    session_id: str | None
 
 
 class OpenOptions(TypedDict, total=False):
@@ -79,9 +36,6 @@ class OpenOptions(TypedDict, total=False):
     time_zone: str | tzinfo | None
 
 
-Verb = TypeVar("Verb", bound=Callable[..., Any])
-CO_VARKEYWORDS = 0x08
-"""The constant of `inspect`, which is slow to import."""
 OWNERS = ("agent_id", "user_id")
 FILTER_TIMES = ("since", "until", "as_of", "known_at")
 FIELD_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
@@ -127,24 +81,6 @@ def owned(given: Mapping[str, Any]) -> dict[str, Any]:
             "give agent_id and user_id, or a scope, not both: an owner's scope is `scope_for(agent_id, user_id)`"
         )
     return {**rest, "scope": owner_scope(**owner)}
-
-
-def owners_only(verb: Verb) -> Verb:
-    """A verb whose `**owner` accepts only the names of `Owner`, and raises `TypeError` for others."""
-    code = cast(FunctionType, verb).__code__
-    named = code.co_argcount + code.co_kwonlyargcount
-    if not code.co_flags & CO_VARKEYWORDS or code.co_varnames[named] != "owner":
-        return verb
-    known = {*code.co_varnames[:named], *Owner.__annotations__}
-
-    @wraps(verb)
-    def checked(*args: Any, **given: Any) -> Any:
-        unknown = next((name for name in given if name not in known), None)
-        if unknown is not None:
-            raise TypeError(f"{verb.__qualname__}() got an unexpected keyword argument {unknown!r}")
-        return verb(*args, **given)
-
-    return cast(Verb, checked)
 
 
 def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:

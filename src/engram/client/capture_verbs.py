@@ -9,8 +9,11 @@ from engram.client.facets import PAUSED, Facets
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import aware
 from engram.model.memory import Memory
-from engram.store.ledger import CONVERSATION
+from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Progress
+from engram.store.states import is_paused
+from engram.verbs import store, work
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
@@ -27,6 +30,7 @@ ANOTHER_HARVEST = "another process harvests now; the waiting sessions are left t
 class CaptureVerbs(Facets):
     """The verbs that read what was said, and keep what is worth it."""
 
+    @declared(work.ADD_CONVERSATION)
     def add_conversation(
         self,
         user_message: str,
@@ -50,12 +54,12 @@ class CaptureVerbs(Facets):
         """
         from engram.gates.secrets.scan import refuse_secret
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         session = session or session_id
         refuse_secret(session, "the session's id")
         refuse_secret(source, "the source")
-        owner = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
+        owner = ledger_scope(self.store, session) if session and not (scope or agent_id or user_id) else ""
         wanted = owner or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self._conversations.add(
             user_message,
@@ -67,6 +71,7 @@ class CaptureVerbs(Facets):
             key=key,
         )
 
+    @declared(work.EXTRACT)
     def extract(
         self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
     ) -> "list[Extracted]":
@@ -77,6 +82,7 @@ class CaptureVerbs(Facets):
         at = in_zone(self._clock(), self.time_zone)
         return extract(turns, at=at, extract_assistant_response=extract_assistant_response)
 
+    @declared(work.HARVEST)
     def harvest(
         self,
         path: str | Path | None = None,
@@ -87,7 +93,7 @@ class CaptureVerbs(Facets):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
+        """Propose the lasting facts in what a person told their coding agents.
 
         Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
         since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits
@@ -116,6 +122,7 @@ class CaptureVerbs(Facets):
             found.add(run.harvest(selection))
         return found
 
+    @declared(work.HARVEST_SPOOLED)
     def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
         """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
 
@@ -141,6 +148,7 @@ class CaptureVerbs(Facets):
 
         return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
 
+    @declared(work.IMPORT_CHATS)
     def import_chats(
         self,
         path: str | Path,
@@ -160,6 +168,7 @@ class CaptureVerbs(Facets):
         chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
         return chats.take(Path(path).absolute(), format)
 
+    @declared(store.IMPORT)
     def import_memories(
         self,
         path: str | Path,
@@ -208,7 +217,7 @@ class CaptureVerbs(Facets):
     def _harvester(self, dry_run: bool) -> "Harvester":
         from engram.capture.harvest import Harvester
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         return Harvester(
             store=self.store,

@@ -10,6 +10,9 @@ from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.store.states import is_paused
+from engram.verbs import retrieval
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,6 +34,7 @@ MOST_FOR_TASK = 5
 class ContextVerbs(ReadVerbs):
     """The verbs that answer from memories and sources."""
 
+    @declared(retrieval.RECALL_CONTEXT)
     def recall_context(
         self,
         query: str = "",
@@ -44,7 +48,7 @@ class ContextVerbs(ReadVerbs):
         progress: "Progress | None" = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> "RecalledContext":
-        """Memories about a query, then what auto memory, sessions, skills, CLAUDE.md and rules say about it; every line with its source.
+        """Memories about a query, then what auto memory, sessions, skills, instruction files and rules say about it; every line with its source.
 
         Without a query: the ends of the project's recent sessions, the summaries of the newest sessions, and the memories from that time
         (the newest ones if there are no transcripts). The text has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
@@ -71,6 +75,7 @@ class ContextVerbs(ReadVerbs):
             summary = "" if memories_only else context.summary(query, page)
             return _recalled(query, page, stopped, found.warnings, context, summary)
 
+    @declared(retrieval.PREPARE)
     def prepare(
         self,
         task: str,
@@ -93,7 +98,7 @@ class ContextVerbs(ReadVerbs):
         queries = queries_of(task)
         if not queries:
             raise InvalidInput("a task in words is needed, such as `write tests for the importer`")
-        if self.store.paused:
+        if is_paused(self.store):
             return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED,)), "")
         heading = f"# Before {quoted(cut(' '.join(task.split()), 200))}"
         page = _page(
@@ -134,9 +139,9 @@ class ContextVerbs(ReadVerbs):
     def _context(
         self, directory: str | Path | None, progress: "Progress | None", cancelled: Callable[[], bool] | None
     ) -> "Iterator[ContextRecaller]":
+        from engram.agents.sources.places import SourcePlaces
         from engram.recall.context import ContextRecaller
         from engram.recall.sources.catalog import SourceCatalog
-        from engram.recall.sources.places import SourcePlaces
         from engram.store.home import default_cache
 
         places = SourcePlaces(self._directory(directory))

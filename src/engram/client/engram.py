@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from engram.client.arguments import Owner
 from engram.client.capture_verbs import CaptureVerbs
 from engram.client.context_verbs import ContextVerbs
 from engram.client.facets import PAUSED
@@ -15,6 +14,7 @@ from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.arguments import words
 from engram.model.errors import EmbedderError, InvalidInput
+from engram.model.fields import Owner
 from engram.model.lazy import dataclass, replace
 from engram.model.logs import Log
 from engram.model.report import Finding, Report
@@ -24,6 +24,8 @@ from engram.store.protocol import Progress, Store
 from engram.store.scopes import working_directory
 from engram.store.sources import utc_now
 from engram.text.time.zone import VARIABLE, zone_named
+from engram.verbs import store
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
@@ -154,6 +156,7 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
     ) -> None:
         self.close()
 
+    @declared(store.DOCTOR)
     def doctor(self, *, seconds: float = 10) -> Report:
         """What is healthy, what is not, and how to fix it; it looks at the memories for about so many seconds."""
         from engram.upkeep.hook_health import hook_findings
@@ -162,6 +165,7 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         found = self.upkeep.doctor(seconds=seconds)
         return found.plus(last=[scope_finding(self.store, self.directory), *hook_findings(self.home)])
 
+    @declared(store.GEN_CONTEXT)
     def gen_context(
         self,
         path: str | Path | Sequence[str | Path] | None = None,
@@ -173,9 +177,9 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         dry_run: bool = False,
         **owner: Unpack[Owner],
     ) -> "ContextUpdates":
-        """Keep a block of memories up to date between markers in AGENTS.md, CLAUDE.md or the files named; `remove` takes it out.
+        """Keep a block of memories up to date between markers in AGENTS.md, another instruction file or the files named; `remove` takes it out.
 
-        Without a path it is the AGENTS.md or CLAUDE.md of the directory or of its repository. The block quotes at most `limit`
+        Without a path it is the instruction file of the directory or of its repository. The block quotes at most `limit`
         memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
         tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
         """
@@ -189,6 +193,7 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         options = BlockOptions(scopes, tier, limit, budget)
         return self._context_files.update(list(map(Path, paths)), options, remove=remove, dry_run=dry_run)
 
+    @declared(store.CONTEXT_TEXT)
     def context_text(self, *, tier: int = 1, limit: int = 30, budget: int = 2000, **owner: Unpack[Owner]) -> str:
         """The memories that `gen_context` would quote in a file of the directory, grouped by kind; nothing is written."""
         from engram.recall.prompt.context_block import HEADER_LINES
@@ -197,11 +202,13 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         options = BlockOptions(words(self._named(owner), "scope"), tier, limit, budget).checked()
         return "\n".join(self._context_files.block(self.directory, options).lines[HEADER_LINES:])
 
+    @declared(store.HEALTH_CHECK)
     def health_check(self, *, skip_embedding_test: bool = False) -> Report:
         """The report of `doctor`, and whether the embedder embeds a text."""
         found = self.doctor()
         return found if skip_embedding_test else found.plus(last=[_embeds(self.store)])
 
+    @declared(store.INDEX)
     def rebuild_index(self, progress: Progress | None = None) -> None:
         """Rebuild the index from the files."""
         self.upkeep.rebuild_index(progress)

@@ -6,24 +6,27 @@ A process that only recalls never loads the gates, one that only writes never lo
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, owned, owners_only, zoned
+from engram.client.arguments import FIELD_TIMES, named_owner, narrowed, owned, zoned
 from engram.model.arguments import words
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import EVENT_TYPES
+from engram.model.fields import Owner
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
-from engram.rules.argument_limits import limit_verb
 from engram.rules.scopes import EVERYWHERE, GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
+from engram.store.ledger import ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.references import REFERRING, find_memory, find_task, hide_foreign_links, refuse_move, resolve_links
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
+from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
+from engram.verbs import retrieval
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +77,7 @@ class LazyScreen:
 
         self._screen.memories(memories, before, deciding)
         if is_below_program(deciding.actor):
-            from engram.capture.admission import Admission
+            from engram.decisions.admission import Admission
 
             Admission(self._store, self._settings()).check(memories, before, deciding)
 
@@ -95,17 +98,6 @@ class LazyScreen:
 
 class Facets:
     """The parts of an open memory, and how callers' arguments become scopes and filters."""
-
-    def __init_subclass__(cls) -> None:
-        """Name methods after `Engram` in a `TypeError`, let `**owner` take only the names of `Owner`, and limit all arguments."""
-        checked: dict[FunctionType, Any] = {}
-        for name, part in list(vars(cls).items()):
-            if isinstance(part, FunctionType):
-                part.__qualname__ = f"Engram.{part.__name__}"
-                # An alias stays the same function as the verb it is an alias of.
-                if part not in checked:
-                    checked[part] = owners_only(part) if name.startswith("_") else limit_verb(owners_only(part))
-                setattr(cls, name, checked[part])
 
     def __init__(
         self,
@@ -220,13 +212,14 @@ class Facets:
         if not self.settings.model:
             return None
         from engram.llm.model import LanguageModel, ModelSettings
+        from engram.store.states import StoreSpend
 
         chosen = ModelSettings(
             self.settings.model,
             timeout_s=self.settings.model_timeout,
             daily_token_cap=self.settings.model_daily_tokens,
         )
-        return LanguageModel(chosen, self.store, clock=self._clock)
+        return LanguageModel(chosen, StoreSpend(self.store), clock=self._clock)
 
     @cached_property
     def _conversations(self) -> "Conversations":
@@ -257,7 +250,7 @@ class Facets:
         from engram.capture.buffer_state import BUFFER
 
         try:
-            if self.store.state(f"{BUFFER}{session}") and not self.store.paused:
+            if self.store.state(f"{BUFFER}{session}") and not is_paused(self.store):
                 self.store.warnings.extend(self._buffer.end(session).warnings)
         except EngramError as error:
             self.store.warnings.append(f"the captured turns of {session} are not read yet: {error}")
@@ -339,8 +332,7 @@ class Facets:
         seen = self._seen(scope, {}).scopes
         return EVERYWHERE if seen is None else seen
 
-    @limit_verb
-    @owners_only
+    @declared(retrieval.SCOPES_FOR)
     def scopes_for(self, **owner: Unpack[Owner]) -> OwnerScopes | None:
         """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
 
@@ -383,7 +375,7 @@ class Facets:
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
         # A caller in one project may ask about another; only people are kept apart.
-        people = (self.store.ledger_scope(session), *scopes)
+        people = (ledger_scope(self.store, session), *scopes)
         return "" if any(map(is_person, people)) else session
 
     def _scope_of(self, owner: Owner) -> ScopeLike:
@@ -441,8 +433,7 @@ class Facets:
 
         return Upkeep(self.store, self._clock, self.settings)
 
-    @limit_verb
-    @owners_only
+    @declared(retrieval.GET)
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner.
 

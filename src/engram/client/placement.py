@@ -40,7 +40,7 @@ def _is_known_everywhere(draft: Memory, is_typed: bool, store: Store, policy: "M
 
 def _is_near_in_global(draft: Memory, store: Store) -> bool:
     """Whether `global` has the same in other words, or a lesson or a fact in a form that this one contradicts."""
-    from engram.capture.known import StoreKnown, propose
+    from engram.decisions.known import StoreKnown, propose
     from engram.gates.neighbourhood import Neighbourhood
 
     proposal, vectors = propose(draft.but(scope=GLOBAL)), store.embed([meaning_of(draft)])

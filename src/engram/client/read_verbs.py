@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_scope
+from engram.client.arguments import owner_scope
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import Wordings, checked_length, checked_place, checked_wordings
 from engram.model.errors import InvalidInput
-from engram.model.fields import ScopeLike, aware
+from engram.model.fields import AskerFilters, Owner, ScopeLike, SearchFilters, aware
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.memory import Memory
@@ -18,6 +18,9 @@ from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 from engram.store.references import hide_foreign_links
+from engram.store.states import is_paused
+from engram.verbs import graph, retrieval
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.graph.traversal import Reached
@@ -40,6 +43,7 @@ EVERY_VERSION = (*LIVE, "superseded")
 class ReadVerbs(Facets):
     """The verbs that find and show memories."""
 
+    @declared(retrieval.LIST)
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
         wanted = self._filters(**filters)
@@ -47,6 +51,7 @@ class ReadVerbs(Facets):
 
     get_memories = list
 
+    @declared(retrieval.SEARCH)
     def search(
         self,
         query: str,
@@ -81,6 +86,7 @@ class ReadVerbs(Facets):
         hits = _scored(self._searcher.search(ask), min_score)
         return noted(hits, compared(ask.text, hits, self.store, ask.filters))
 
+    @declared(retrieval.DEEP_SEARCH)
     def deep_search(
         self,
         query: str,
@@ -132,6 +138,7 @@ class ReadVerbs(Facets):
             folding=True,
         )
 
+    @declared(retrieval.RECALL)
     def recall(
         self,
         question: str,
@@ -195,6 +202,7 @@ class ReadVerbs(Facets):
         answer, warning = composed(found, answering(self.model) if self.model is not None else None)
         return replace(found, answer=answer, warnings=(*found.warnings, *([warning] if warning else [])))
 
+    @declared(retrieval.RECALL_CRITICAL)
     def recall_critical(
         self,
         *,
@@ -207,6 +215,7 @@ class ReadVerbs(Facets):
         # Evidence from documents is never critical: one document could fill every place.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
+    @declared(retrieval.TRACE_RECALL)
     def trace_recall(
         self,
         query: str,
@@ -234,6 +243,7 @@ class ReadVerbs(Facets):
             found = self._composed(found)
         return self._blocks.trace(found, ask.filters, max_tokens, expected_terms)
 
+    @declared(retrieval.GET_CONTEXT_BLOCK)
     def get_context_block(
         self,
         query: str,
@@ -269,6 +279,7 @@ class ReadVerbs(Facets):
         )
         return block.text
 
+    @declared(retrieval.INJECT)
     def inject(
         self,
         task: str,
@@ -285,22 +296,25 @@ class ReadVerbs(Facets):
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)
-        if self.store.paused:
+        if is_paused(self.store):
             return Injection(warnings=(PAUSED,))
         room = self.settings.budget if budget is None else budget
         return self._recaller.inject(task, filters, room, session, min_relevance)
 
+    @declared(retrieval.HISTORY)
     def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
         """Every decision about a memory, oldest first, each with the memory after it."""
         from engram.review.explanation import seen_images
 
         return seen_images(self.store, self.get(ref, **owner).id, self.scopes_for(**owner))
 
+    @declared(retrieval.GET_CURRENT)
     def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
         """The current version of a fact, from the id of any version of it."""
         scopes = self.scopes_for(**owner)
         return hide_foreign_links(self.store, self.lineages.current(ref, scopes=scopes), scopes)
 
+    @declared(retrieval.LINEAGE)
     def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first."""
         scopes = self.scopes_for(**owner)
@@ -308,6 +322,7 @@ class ReadVerbs(Facets):
 
     get_lineage = lineage
 
+    @declared(retrieval.SHOW)
     def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
         """Why a memory is what it is: its state and the reason, its versions, decisions, links and evidence."""
         from engram.review.explanation import explained
@@ -316,10 +331,12 @@ class ReadVerbs(Facets):
         versions, current = self.lineage(ref, **owner), self.get_current(ref, **owner)
         return explained(self.store, memory, versions, current, self._clock(), seen)
 
+    @declared(retrieval.LIST_RECENT)
     def list_recent(self, limit: int | None = 10, **filters: Unpack[SearchFilters]) -> Memories:
         """The newest memories. Takes the filters of `search`."""
         return self.list(limit=limit, **filters)
 
+    @declared(retrieval.GET_HISTORY)
     def get_history(
         self,
         scope: ScopeLike = None,
@@ -337,6 +354,7 @@ class ReadVerbs(Facets):
         named = self._scope_of({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self.list(limit=limit, scope=named, since=since, until=until, types=types, status=status)
 
+    @declared(retrieval.TIMELINE)
     def timeline(
         self,
         about: str = "",
@@ -367,6 +385,7 @@ class ReadVerbs(Facets):
         sessions = self.sessions.list(limit=MOST_FOUND, scopes=seen)
         return newest([*entries_of_memories(memories), *entries_of_sessions(sessions, since, until)], limit)
 
+    @declared(graph.TRAVERSE_ONE)
     def traverse(
         self,
         start: str,
@@ -389,6 +408,7 @@ class ReadVerbs(Facets):
             min_weight=min_weight, limit=limit, status=status, scope=self._named(owner),
         )  # fmt: skip
 
+    @declared(graph.TRAVERSE)
     def traverse_many(
         self,
         seeds: Sequence[str],
@@ -415,10 +435,12 @@ class ReadVerbs(Facets):
             return self.scopes_for(**owner)
         return None if owner.get("scope") is None else self._filters(scope=owner["scope"]).scopes
 
+    @declared(graph.RENDER_GRAPH_CONTEXT)
     def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
         """The relations found, as lines for a prompt."""
         return self.graph.render(reached, max_tokens=max_tokens)
 
+    @declared(retrieval.SCOPE_FOR)
     def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
         """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
         return owner_scope(agent_id, user_id)

@@ -5,17 +5,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import Owner, named_owner
+from engram.client.arguments import named_owner
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import Wordings, checked_wordings, words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
+from engram.model.fields import Owner
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
-from engram.store.ledger import CONVERSATION
+from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Progress
+from engram.store.states import is_paused
+from engram.verbs import sessions, work
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
@@ -35,6 +39,7 @@ TaskRuns = list[TaskRun]
 class WorkVerbs(Facets):
     """Sessions, tasks, their ledgers, and documents."""
 
+    @declared(sessions.START)
     def session(
         self,
         task: str = "",
@@ -46,10 +51,11 @@ class WorkVerbs(Facets):
         named = words(self._scope_of(owner), "scope")
         seen = self._scopes.read_scopes(named)
         scopes = self._scopes.scopes_from(None) if seen is None else seen
-        if self.store.paused:
+        if is_paused(self.store):
             return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
         return self.sessions.start(task, scopes, budget, whole_store=seen is None)
 
+    @declared(sessions.OBSERVE_SESSION)
     def observe(
         self,
         session_id: str,
@@ -69,6 +75,7 @@ class WorkVerbs(Facets):
                 "metadata": metadata, "task": task}  # fmt: skip
         return self.observe_batch(session_id, [item], **owner)[0]
 
+    @declared(sessions.OBSERVE_BATCH)
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], **owner: Unpack[Owner]) -> Events:
         """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event.
 
@@ -79,6 +86,7 @@ class WorkVerbs(Facets):
 
     # -- live turns
 
+    @declared(work.CAPTURE)
     def capture(
         self,
         session_id: str,
@@ -104,11 +112,11 @@ class WorkVerbs(Facets):
         """
         from engram.gates.secrets.scan import refuse_secret
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         refuse_secret(session_id, "the session's id")
         refuse_secret(source, "the source")
-        known = self.store.ledger_scope(session_id) if session_id and named_owner(owner) is None else ""
+        known = ledger_scope(self.store, session_id) if session_id and named_owner(owner) is None else ""
         wanted = known or self._own_scope(owner)
         item = {"role": role, "content": content, "key": key, "at": at, "metadata": metadata}
         return self._buffer.capture(
@@ -119,12 +127,13 @@ class WorkVerbs(Facets):
             listens=extract_assistant_response,
         )
 
+    @declared(work.FLUSH_CAPTURES)
     def flush_captures(self, session_id: str = "", **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns that wait in a session's buffer now, or in all of them: everyone's, or those an owner sees.
 
         Raises `NotFound` for a session that does not exist, or is another owner's.
         """
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         scopes = self.scopes_for(**owner)
         if session_id:
@@ -138,14 +147,16 @@ class WorkVerbs(Facets):
             results = self._buffer.flush_all(scopes)
         return [result for result in results if result.trigger or result.waiting or result.warnings]
 
+    @declared(work.READ_DUE_CAPTURES)
     def read_due_captures(self, **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns whose time has come: everyone's, or those an owner sees. `engram worker` does this by itself."""
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         return self._buffer.read_due(self.scopes_for(**owner))
 
     # -- tasks
 
+    @declared(work.START_TASK)
     def start_task(
         self,
         goal: str,
@@ -158,40 +169,49 @@ class WorkVerbs(Facets):
         own = self._own_scope(owner)
         return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
 
+    @declared(work.SHOW_TASK)
     def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """A task by id; raises `NotFound` where it belongs to another owner than the one named."""
         return self.tasks.get(task, scopes=self.scopes_for(**owner))
 
+    @declared(work.LIST_TASK)
     def list_tasks(
         self, status: str | Sequence[str] | None = None, *, limit: int | None = 50, **owner: Unpack[Owner]
     ) -> TaskRuns:
         """Tasks, newest first; deleted ones only when asked for. Everyone's, or those an owner sees."""
         return self.tasks.list(status, limit, scopes=self.scopes_for(**owner))
 
+    @declared(work.PAUSE_TASK)
     def pause_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Pause a task."""
         return self.tasks.pause(self._own_task(task, owner), reason)
 
+    @declared(work.RESUME_TASK)
     def resume_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Resume a task after a pause, a failure or a crash."""
         return self.tasks.resume(self._own_task(task, owner))
 
+    @declared(work.COMPLETE_TASK)
     def complete_task(self, task: str, outcome: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Mark a task as completed; its ledger takes no more events."""
         return self.tasks.complete(self._own_task(task, owner), outcome)
 
+    @declared(work.FAIL_TASK)
     def fail_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Mark a task as failed; it can be resumed."""
         return self.tasks.fail(self._own_task(task, owner), reason)
 
+    @declared(work.CANCEL_TASK)
     def cancel_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Mark a task as cancelled; it can be resumed."""
         return self.tasks.cancel(self._own_task(task, owner), reason)
 
+    @declared(work.DELETE_TASK)
     def soft_delete_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Remove a task from the lists; its ledger stays."""
         return self.tasks.delete(self._own_task(task, owner))
 
+    @declared(work.EVENT_TASK)
     def record_event(
         self,
         task: str,
@@ -222,6 +242,7 @@ class WorkVerbs(Facets):
             derive=derive,
         )
 
+    @declared(work.TURN_TASK)
     def record_turn(
         self,
         task: str,
@@ -248,10 +269,12 @@ class WorkVerbs(Facets):
             key=key,
         )
 
+    @declared(work.LIST_EVENTS)
     def list_events(self, task: str, *, last: int | None = None, after: int = 0, **owner: Unpack[Owner]) -> Events:
         """A task's events in order."""
         return self.tasks.events(task, last=last, after=after, scopes=self.scopes_for(**owner))
 
+    @declared(work.SEARCH_TASK)
     def search_events(
         self,
         query: str,
@@ -271,6 +294,7 @@ class WorkVerbs(Facets):
             scopes=self.scopes_for(**owner),
         )  # fmt: skip
 
+    @declared(work.CHECKPOINT_TASK)
     def create_checkpoint(
         self,
         task: str,
@@ -292,12 +316,14 @@ class WorkVerbs(Facets):
             blockers=blockers, artifacts=artifacts, source_event_ids=source_event_ids, kind=kind, data=data,
         )  # fmt: skip
 
+    @declared(work.PROCESS_MEMORY_JOBS)
     def process_memory_jobs(self, limit: int = 100) -> "Worked":
         """Run the background jobs that are due: derive facts from turns, ask the model what waits for it."""
         from engram.sessions.jobs import Worked
 
-        return Worked() if self.store.paused else self.jobs.work(limit)
+        return Worked() if is_paused(self.store) else self.jobs.work(limit)
 
+    @declared(work.CONTEXT_TASK)
     def build_context(
         self,
         task: str,
@@ -327,6 +353,7 @@ class WorkVerbs(Facets):
 
     # -- long input
 
+    @declared(work.RECORD_LONG_INPUT)
     def record_long_input(
         self,
         task: str,
@@ -354,6 +381,7 @@ class WorkVerbs(Facets):
         file = str(Path(path).absolute()) if path else ""
         return self._recorder.record(self._own_task(task, owner), SourceDocument(title, text, kind), file, options)
 
+    @declared(work.INGEST)
     def ingest(
         self,
         path: str | Path,
@@ -386,6 +414,7 @@ class WorkVerbs(Facets):
 
         return self._recorder.ingest(place, own, begin, kind, options)
 
+    @declared(work.BUILD_LONG_INPUT_CONTEXT)
     def build_long_input_context(
         self,
         task: str,
@@ -403,6 +432,7 @@ class WorkVerbs(Facets):
             count=count, scopes=self.scopes_for(**owner),
         )  # fmt: skip
 
+    @declared(work.CITE)
     def cite(self, ref: str, **owner: Unpack[Owner]) -> "Citation":
         """The quote behind a chunk, or behind a fact derived from one, checked against its source as it is now."""
         return self._citing.cite(ref, self.scopes_for(**owner))

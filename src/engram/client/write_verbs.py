@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import Owner, owned
+from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.fields import ChangedFields, MemoryFields
+from engram.model.fields import ChangedFields, MemoryFields, Owner
 from engram.model.forms import check_form_kept, merged_form, with_form
 from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
@@ -19,17 +19,18 @@ from engram.rules.scopes import is_person
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
-from engram.store.references import Scopes, find_locked, find_memory
+from engram.store.references import Scopes, find_memory
+from engram.store.states import is_paused
+from engram.verbs import graph, memories, store
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.capture.batch import OnError
+    from engram.decisions.change import Operation
+    from engram.decisions.locked import LockedMemories
     from engram.embedding.protocol import Vectors
     from engram.model.batch import AddedMemories
     from engram.store.reports import Purged
-
-VERIFY = "verify"
-"""The one change that any source may make, since it only confirms a memory."""
-
 
 _DETAILS = (
     "metadata",
@@ -73,6 +74,7 @@ def _includes(stored: Any, given: Any) -> bool:
 class WriteVerbs(Facets):
     """The verbs that change memories."""
 
+    @declared(memories.LEARN)
     def learn(
         self,
         statement: str = "",
@@ -99,8 +101,8 @@ class WriteVerbs(Facets):
         """
         session = self._used_in(session or fields.get("session_id", ""), fields)
         given = self._given(statement, fields, session, source, replaces=False)
-        if self.store.paused:
-            return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
+        if is_paused(self.store):
+            return Decision(outcome=Outcome.REJECTED, reason=PAUSED, gate="paused")
         decision = self._learn(
             given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict
         )
@@ -141,6 +143,7 @@ class WriteVerbs(Facets):
         decision = settled(found, choice, given, learn, update) if choice else found
         return replace(decision, warnings=(*warnings, *decision.warnings)) if warnings else decision
 
+    @declared(memories.REMEMBER)
     def remember(
         self,
         statement: str = "",
@@ -159,6 +162,7 @@ class WriteVerbs(Facets):
         )
         return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
+    @declared(memories.ADD)
     def add(
         self,
         statement: str = "",
@@ -191,6 +195,7 @@ class WriteVerbs(Facets):
         folder = begin_team(self.store, self.directory)
         return str(folder), self.scope_here()
 
+    @declared(memories.ADD_BATCH)
     def add_batch(
         self,
         items: Sequence[Mapping[str, Any]],
@@ -213,6 +218,7 @@ class WriteVerbs(Facets):
 
         return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepared, progress=progress)
 
+    @declared(memories.REVISE)
     def revise(
         self,
         ref: str,
@@ -236,6 +242,7 @@ class WriteVerbs(Facets):
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, scopes=scopes, **given)
 
+    @declared(memories.UPDATE)
     def update(
         self,
         ref: str,
@@ -262,14 +269,22 @@ class WriteVerbs(Facets):
         absorbed: str = "",
     ) -> Memory:
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
-        from engram.capture.draft import checked_fields
+        from engram.capture.draft import checked_fields, clamp_import_time
+        from engram.decisions.authority import (
+            WRITTEN,
+            by_hand,
+            refuse_lower_tier,
+            refuse_marks,
+            refuse_overturning,
+            refuse_status,
+            refuse_unapproved,
+        )
+        from engram.decisions.versions import refuse_cycle, refuse_decided
         from engram.gates.pipeline import admit
-        from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
-        from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
         from engram.store.history import OUT
 
         given, parts = with_form(fields)
-        changes = checked_fields(given)
+        changes = clamp_import_time(checked_fields(given), self._clock())
         if not changes and not parts:
             raise InvalidInput("nothing to change: name at least one field; `new_scope` moves a memory")
         self._check_commands({"form": parts, **changes}, actor)
@@ -300,14 +315,12 @@ class WriteVerbs(Facets):
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
-        from engram.gates.instructions import injection_problem
+        from engram.decisions.authority import refuse_instructions
 
         form = changes.get("form") or {}
         statement = changes.get("statement", "") or render_form(form)
         draft = Memory(id="", statement=statement, situation=changes.get("situation", ""), form=form)
-        problem = "" if actor == "human" else injection_problem(draft)
-        if problem:
-            raise Refused(f"{problem}; a person may change it at a terminal")
+        refuse_instructions(actor, draft, "change it")
 
     def _check_claims(self, changes: Mapping[str, Any], actor: str) -> None:
         """Raise `Refused` where an actor below a program sets who said or confirmed a memory."""
@@ -332,9 +345,10 @@ class WriteVerbs(Facets):
             if taken and taken != memory.id:
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
+    @declared(memories.PIN)
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
-        from engram.review.authority import refuse_marks
+        from engram.decisions.authority import refuse_marks
 
         def changed(memory: Memory) -> Memory:
             after = memory.but(pinned=pinned, updated=self._clock())
@@ -343,6 +357,7 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "pin" if pinned else "unpin", actor, "", changed, self.scopes_for(**owner))
 
+    @declared(memories.VERIFY)
     def verify(
         self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), **owner: Unpack[Owner]
     ) -> Memory:
@@ -350,23 +365,22 @@ class WriteVerbs(Facets):
 
         `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
         """
-        from engram.review.authority import refuse_changed
-
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
 
         def verified(memory: Memory) -> Memory:
-            refuse_changed(shown, memory)
             return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
 
-        return self._change(ref, VERIFY, actor, "", verified, self.scopes_for(**owner))
+        return self._change(ref, "verify", actor, "", verified, self.scopes_for(**owner), shown=shown)
 
+    @declared(memories.REINFORCE)
     def reinforce(
         self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to its retrieval strength."""
         return self.review.reinforce(ref, boost=boost, actor=actor, scopes=self.scopes_for(**owner))
 
+    @declared(memories.FORGET)
     def forget(
         self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "", **owner: Unpack[Owner]
     ) -> "Memory | Purged":
@@ -390,6 +404,7 @@ class WriteVerbs(Facets):
             return memory
         return self.lineages.forget(memory.id, actor=actor, reason=reason, scopes=scopes)
 
+    @declared(memories.PURGE)
     def purge(
         self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
     ) -> "Purged":
@@ -406,6 +421,7 @@ class WriteVerbs(Facets):
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
         return purge_scope(self.store, self._clock, self._scopes.scope_named(named), actor=actor)
 
+    @declared(memories.UNDO)
     def undo(self, ref: str, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Undo the last decision about a memory."""
         from engram.review.undo import undo
@@ -413,6 +429,7 @@ class WriteVerbs(Facets):
         memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
         return undo(self.store, memory.id, self._clock(), actor=actor, scopes=scopes)
 
+    @declared(memories.FEEDBACK)
     def feedback(
         self, ref: str, signal: str, *, session: str = "", actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
@@ -424,6 +441,7 @@ class WriteVerbs(Facets):
         scopes, session = self.scopes_for(**owner), self._used_in(session, owner)
         return feedback.rate(self.store, ref, signal, self._clock(), session, actor=actor, scopes=scopes)
 
+    @declared(graph.RELATE)
     def relate(
         self,
         source: str,
@@ -445,41 +463,36 @@ class WriteVerbs(Facets):
     def _change(
         self,
         ref: str,
-        op: str,
+        op: "Operation",
         actor: str,
         reason: str,
         change: Callable[[Memory], Memory],
         scopes: Scopes = None,
         absorbed: str = "",
+        shown: Sequence[Memory] = (),
     ) -> Memory:
         from engram.capture.conflict_choice import absorb
-        from engram.gates.secrets.scan import checked_reason
-        from engram.review.authority import refuse_overturning
-        from engram.review.conflicts import release, waiting_on
-        from engram.review.lineage import refuse_outranked, refuse_second_head
-        from engram.store.history import OUT
+        from engram.decisions.change import Change
+        from engram.decisions.execution import execute_change
+        from engram.decisions.versions import refuse_second_head
 
-        reason = checked_reason(reason)
         found = find_memory(self.store, ref, scopes, to_change=True)
         wanted = change(found)
         meaning, vector = self._meaning_after(wanted, found)
-        retires = found.status in LIVE and wanted.status not in LIVE
-        waiting = waiting_on(self.store, [found.id]) if retires else []
-        compared = sorted({*_scopes_touched(found, wanted), *(other.scope for other in waiting)})
-        about = [found.id, *(other.id for other in waiting), *([absorbed] if absorbed else [])]
-        with self.store.deciding(op, actor=actor, reason=reason, scopes=compared, about=about) as deciding:
-            before = find_locked(deciding, found.id, scopes)
-            if op != VERIFY:
-                refuse_outranked(actor, before, op)
-                if before.status in OUT:
-                    refuse_overturning(actor, before, self.store.history(before.id))
-            memory = change(before)
+
+        def plan(memories: "LockedMemories") -> Memory:
+            memory = change(memories.targets[0])
             if absorbed:
-                memory = absorb(deciding, absorbed, memory, actor, self._clock())
-            refuse_second_head(deciding, memory, self._clock())
-            deciding.put(memory, vector if meaning_of(memory) == meaning else None)
-            release(deciding, waiting, self._clock())
-        return memory
+                memory = absorb(memories, absorbed, memory, actor)
+            refuse_second_head(memories, memory, memories.now)
+            memories.put(memory, vector if meaning_of(memory) == meaning else None)
+            return memory
+
+        decision = Change(
+            op=op, actor=actor, plan=plan, reason=reason, targets=[found.id], caller=scopes, shown=shown,
+            scopes=_scopes_touched(found, wanted), related=[absorbed] if absorbed else (),
+        )  # fmt: skip
+        return execute_change(self.store, self._clock, decision)
 
     def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":
         """The new text and its vector, computed before the lock is taken; no vector where the text is unchanged."""
@@ -487,6 +500,7 @@ class WriteVerbs(Facets):
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
+    @declared(memories.INFER_SCOPE)
     def infer_scope(
         self,
         statement: str = "",
@@ -506,10 +520,12 @@ class WriteVerbs(Facets):
         draft = Memory(id="", statement=said, situation=situation, form=dict(form or {}))
         return inferred_scope(self._scopes.scope(), self.directory, draft, type, self.store, self.policy)
 
+    @declared(store.SCOPE_HERE)
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""
         return self._scopes.scope() or "global"
 
+    @declared(store.SCOPE_NOTICES)
     def scope_notices(self) -> list[str]:
         """What a person should decide about the scope of the directory: an older scope that may belong to it, another directory that claims it."""
         from engram.upkeep.scope_links import scope_notices

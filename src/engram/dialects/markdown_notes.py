@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from engram.text.display import slug
 STATED = frozenset({"statement", "type", "context", "tags", "created", "confidence", "metadata"})
 CONFIDENCE = 0.7
 """What a note that states no confidence counts."""
-_INDEXES = frozenset({"memory.md", "memory-log.md", "index.md", "readme.md", "claude.md", "agents.md"})
+_INDEXES = frozenset({"memory.md", "memory-log.md", "index.md", "readme.md"})
 """Files that list or explain the notes, in any case."""
 _TYPES = {"user": "preference", "reference": "infra", "note": "fact"}
 """Words of other tools for a type; a word that is a type here means that one."""
@@ -32,15 +32,15 @@ _HEADING = re.compile(r"#{1,6}\s")
 _MARK = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+|>\s*")
 
 
-def has_notes(path: Path) -> bool:
-    """Whether a path is a Markdown file, or a folder of them."""
+def has_notes(path: Path, others: Collection[str]) -> bool:
+    """Whether a path is a Markdown file, or a folder of them. `others` are names of files that are no notes, in small letters."""
     if path.is_dir():
-        return any(file.name.lower() not in _INDEXES for file in markdown_files(path, []))
+        return any(file.name.lower() not in (*_INDEXES, *others) for file in markdown_files(path, []))
     return path.suffix.lower() == ".md"
 
 
-def read_markdown_notes(path: Path) -> ImportSource:
-    """Read a note, or every note below a folder; what cannot be read is named. Raises `InvalidInput` if there is none."""
+def read_markdown_notes(path: Path, others: Collection[str]) -> ImportSource:
+    """Read a note, or every note below a folder less the `others`; what cannot be read is named. Raises `InvalidInput` if there is none."""
     folder = path if path.is_dir() else path.parent
     source = ImportSource(
         origin=origin_of_path("import", folder), whole=True, made_ids=True, projection=Projection(STATED, _show_memory)
@@ -48,7 +48,7 @@ def read_markdown_notes(path: Path) -> ImportSource:
     files = list(markdown_files(folder, source.skipped)) if path.is_dir() else [path]
     for file in files:
         place = file.relative_to(folder).as_posix()
-        if path.is_dir() and file.name.lower() in _INDEXES:
+        if path.is_dir() and file.name.lower() in (*_INDEXES, *others):
             source.not_read.append(f"{place}: lists or explains the others")
             continue
         try:

@@ -6,6 +6,8 @@ How it is made: training/distill_embedder.py. What it can and cannot do, measure
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +55,12 @@ class StaticEmbedder:
             self._sum_into(out[start : start + len(rows)], rows)
         return out
 
+    def scaled_rows(self, rows: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Rows of the matrix with their scales, in double precision."""
+        wanted = np.array(rows, dtype=np.intp)
+        scaled: npt.NDArray[np.float64] = self._vectors[wanted] * self._scales[wanted].astype(np.float64)[:, None]
+        return scaled
+
     def count_tokens(self, text: str) -> int:
         """How many tokens the text has, whole, without the limit on what is embedded."""
         return count_tokens(text)
@@ -69,19 +77,20 @@ class StaticEmbedder:
 
     @cached_property
     def _vectors(self) -> npt.NDArray[np.int8]:
-        return _map_array("vectors.npy")
+        return _map_array(DATA / "vectors.npy")
 
     @cached_property
     def _scales(self) -> npt.NDArray[np.float32]:
-        return _map_array("scales.npy")
+        return _map_array(DATA / "scales.npy")
 
 
-def _map_array(name: str) -> npt.NDArray[Any]:
+@cache
+def _map_array(path: Path) -> npt.NDArray[Any]:
     try:
         # As a plain array: indexing a memmap subclass costs several times the lookup itself.
-        return np.asarray(np.load(DATA / name, mmap_mode="r"))
+        return np.asarray(np.load(path, mmap_mode="r"))
     except (OSError, ValueError) as error:
-        raise EmbedderError(f"{DATA / name} cannot be read ({error}); reinstall engram") from error
+        raise EmbedderError(f"{path} cannot be read ({error}); reinstall engram") from error
 
 
 def _rows_of(text: str) -> Sequence[int]:

@@ -14,6 +14,7 @@ from engram.gates.tables import phrases
 from engram.model.memory import Memory
 from engram.rules.eligibility import outlasts
 from engram.text.numbers import Number
+from engram.text.plans import is_only_planned
 from engram.text.polarity import NormalizedStatement, read
 from engram.text.time.words import value_of
 
@@ -92,7 +93,7 @@ def may_outdate(new: Memory, old: Memory) -> bool:
     """Whether a newer memory may supersede another by the model's word: it lasts as long, in English, about the same thing, tells of a
     change, and the loss of the older one could do no harm.
     """
-    if outlasts(old, new):
+    if outlasts(old, new) or is_only_planned(new.statement, old.statement):
         return False
     if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
         return False

@@ -23,6 +23,7 @@ from engram.model.lazy import cached_property, dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.content_hash import content_hash
+from engram.text.plans import is_only_planned
 from engram.text.polarity import read
 from engram.text.tokens import tokens
 
@@ -331,7 +332,11 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
     if change < MENTIONED:
         return None
     kind = "update" if found.update >= found.contradiction else "contradiction"
-    is_likely = change >= pairs.LIKELY_CHANGE and not names_another_subject(memory.statement, other.statement)
+    is_likely = (
+        change >= pairs.LIKELY_CHANGE
+        and not names_another_subject(memory.statement, other.statement)
+        and not is_only_planned(memory.statement, other.statement)
+    )
     return Conflict(other, kind, change, found.reason, is_likely=is_likely)
 
 

@@ -30,6 +30,7 @@ from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
 from engram.model.types import type_or_default
 from engram.rules.eligibility import is_over, outlasts
+from engram.rules.memory_names import name_for
 from engram.rules.sources import CAPTURED, may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
@@ -97,21 +98,23 @@ class _GateRun:
     def _answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
         # Reasons quote stored and proposed text, which may try to instruct the agent that reads them.
         return Verdict(
-            outcome,
-            gate,
-            notice(self.note + reason),
-            other,
-            _STATUS.get(outcome, "candidate"),
-            tuple(self.passed),
-            tuple(self.conflicts),
-            self.withdrawn,
-            outcome == Outcome.CONTRADICTION and self._trust().status == "active",
+            outcome=outcome,
+            gate=gate,
+            reason=notice(self.note + reason),
+            other=other,
+            status=_STATUS.get(outcome, "candidate"),
+            passed=tuple(self.passed),
+            conflicts=tuple(self.conflicts),
+            withdrawn=self.withdrawn,
+            waits_alone=outcome == Outcome.CONTRADICTION and self._trust().status == "active",
         )
 
     def _mention(self, memory: Memory) -> str:
         return mention(self._lookup.original(memory))
 
     def _secrets(self) -> Verdict | None:
+        # One scan reads the name that it will get, too, so that nothing is left to scan when it is stored.
+        suspects([self.given.but(name=name_for(self.given))])
         allowed = AllowedValues(self.settings.allowed_values)
         return self._refuse("secrets", secrets_problem(self.given, allowed=allowed))
 

@@ -108,7 +108,7 @@ class GateSettings:
     """Returns patterns of values that are not secrets: the setting `secrets.allow`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The gates' result: the outcome, the gate that decided, and a readable reason."""
 

@@ -6,6 +6,9 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.graph.traversal import Reached, Step, gathered, rendered, walk
 from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_deep, refuse_keys, words
 from engram.model.errors import InvalidInput, NotFound, Refused
@@ -18,7 +21,7 @@ from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.rules.sources import is_below_program
 from engram.store.protocol import LIVE, LONGEST_CHAIN, Filters, Hops, Store
 from engram.store.records import locked_memory
-from engram.store.references import Scopes, find_locked, find_memory, refuse_change
+from engram.store.references import Scopes, find_memory, refuse_change
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384
@@ -135,16 +138,22 @@ class Graph:
             raise InvalidInput(f"{one.id} cannot be related to itself; name two different memories")
         link = Association(other.id, type, weight=weight, extra={METADATA: data} if data else {})
         names = self._versions(other)
-        with self._open_decision("relate", actor, reason, one.id, other.id) as deciding:
-            locked_memory(deciding, other.id)
-            memory = find_locked(deciding, one.id, scopes)
+
+        def plan(memories: LockedMemories) -> Memory:
+            locked_memory(memories, other.id)
+            (memory,) = memories.targets
             links = _replace_link(memory.associations, link, names, keep=metadata is None)
             if len(links) > MAX_LINKS:
                 raise Refused(f"{memory.id} already has {MAX_LINKS:,} links, the most it can have; remove some first")
             if links != memory.associations:
-                memory = memory.but(associations=links, updated=self.clock())
-                deciding.put(memory)
-        return memory
+                memory = memory.but(associations=links, updated=memories.now)
+                memories.put(memory)
+            return memory
+
+        change = Change(
+            op="relate", actor=actor, plan=plan, reason=reason, targets=[one.id], caller=scopes, related=[other.id]
+        )
+        return execute_change(self.store, self.clock, change)
 
     def unrelate(
         self,
@@ -166,8 +175,9 @@ class Graph:
             names = set() if self.store.owner_of(target) is not None else {target}
         else:
             names = self._versions(self._successor(other, LINKABLE, scopes)) | {target, other.id}
-        with self._open_decision("unrelate", actor, reason, one.id) as deciding:
-            memory = find_locked(deciding, one.id, scopes)
+
+        def plan(memories: LockedMemories) -> Memory:
+            (memory,) = memories.targets
             links = tuple(
                 link for link in memory.associations if link.target not in names or type not in (None, link.type)
             )
@@ -177,9 +187,12 @@ class Graph:
             for link in memory.associations:
                 if link not in links:
                     _refuse_reviewed(actor, link.type)
-            changed = memory.but(associations=links, updated=self.clock())
-            deciding.put(changed)
-        return changed
+            changed = memory.but(associations=links, updated=memories.now)
+            memories.put(changed)
+            return changed
+
+        change = Change(op="unrelate", actor=actor, plan=plan, reason=reason, targets=[one.id], caller=scopes)
+        return execute_change(self.store, self.clock, change)
 
     # -- reading
 
@@ -291,10 +304,6 @@ class Graph:
                 older = self.store.get(earlier)
                 ahead += older.supersedes if older is not None else ()
         return found
-
-    def _open_decision(self, op: str, actor: str, reason: str, *about: str) -> Any:
-        self.refuse_secrets(reason, "the reason")
-        return self.store.deciding(op, actor=actor, reason=reason, about=about)
 
 
 def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002

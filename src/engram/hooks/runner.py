@@ -21,13 +21,6 @@ SECONDS = {
     "session-start": 4.0, "prompt": 3.0, "post-tool": 2.0, "stop": 1.0, "pre-compact": 1.0, "session-end": 1.0, "drain": 25.0,
 }  # fmt: skip
 """The events, and the seconds after which each gives up by itself, less than the time limit in the plugin's hooks.json."""
-_NAMES = {
-    "session-start": "SessionStart",
-    "prompt": "UserPromptSubmit",
-    "post-tool": "PostToolBatch",
-    "drain": "SessionStart",
-}
-"""Claude Code's names of the events that may answer, for payloads that do not say theirs."""
 SPOOLED = frozenset({"stop", "pre-compact", "session-end"})
 LONGEST_INPUT = 64 * 1024 * 1024
 _LOG = Log("hooks")
@@ -66,7 +59,7 @@ def _tell_failures(home: str) -> None:
     try:
         from engram.hooks.digest import untold_failures
 
-        _print(answer(_NAMES["session-start"], untold_failures(HookPlace(home))))
+        _print(answer(_event_name("session-start"), untold_failures(HookPlace(home))))
     except Exception:
         return
 
@@ -77,7 +70,14 @@ def _handled(event: str, place: HookPlace, payload: HookPayload) -> str:
     if event in SPOOLED:
         _spool(event, place, payload)
         return ""
-    return answer(payload.event or _NAMES[event], _text(event, place, payload))
+    return answer(payload.event or _event_name(event), _text(event, place, payload))
+
+
+def _event_name(event: str) -> str:
+    """The agent's name of an event, for a payload that does not say it."""
+    from engram.agents.registry import agent_with_hooks
+
+    return agent_with_hooks().hook_events[event]
 
 
 def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
@@ -102,7 +102,10 @@ def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
 def _spool(event: str, place: HookPlace, payload: HookPayload) -> None:
     """Let the session wait for a harvest; one without a transcript has nothing to read."""
     if payload.transcript and not payload.is_subagent:
-        entry = spool.SpoolEntry(payload.session, payload.transcript, payload.cwd, event, time.time())
+        from engram.agents.registry import agent_with_hooks
+
+        harness = agent_with_hooks().name
+        entry = spool.SpoolEntry(payload.session, payload.transcript, payload.cwd, event, time.time(), harness)
         spool.add(place.root, entry)
 
 
@@ -133,6 +136,6 @@ def _record(event: str, error: BaseException, home: str) -> None:
         if not hook_log.record(event, told, *HookPlace(home).logs) and event == "session-start":
             from engram.hooks.digest import failed
 
-            _print(answer(_NAMES[event], failed(event, told)))
+            _print(answer(_event_name(event), failed(event, told)))
     except Exception:
         return

@@ -19,11 +19,13 @@ from engram.model.memory import Memory
 from engram.rules.eligibility import is_over
 from engram.rules.scopes import EVERYWHERE, MAX_SCOPE_LENGTH, parse_scope
 from engram.store.documents import meaning_of
-from engram.store.protocol import Filters, Transaction
+from engram.store.protocol import Filters
 from engram.text.display import quoted
 
 if TYPE_CHECKING:
     from engram.client import Engram
+    from engram.decisions.locked import LockedMemories
+    from engram.embedding.protocol import Vectors
 
 Namespace = tuple[str, ...]
 PRESENT = ("active", "dormant", "archived", "candidate")
@@ -151,19 +153,28 @@ class KeyedItems:
         for _ in range(_ATTEMPTS):
             before = {at: self._stored(at) for at in drafts}
             known = {at: memory.id if memory is not None else "" for at, memory in before.items()}
-            with self.mem.store.deciding(
-                "put",
-                actor=self._program,
-                scopes=sorted({draft.scope for draft in drafts.values()}),
-                about=[memory_id for memory_id in known.values() if memory_id],
-                ids_for=[self._now] * len(drafts),
-            ) as deciding:
-                if known == {at: self.mem.store.named(_name(at.key), draft.scope) for at, draft in drafts.items()}:
-                    for i, (at, draft) in enumerate(drafts.items()):
-                        new = self._placed(deciding, draft, known[at])
-                        deciding.put(new, vectors[i] if vectors is not None else None)
-                    return
+            if self._put(drafts, vectors, known):
+                return
         raise StoreBusy("others keep writing the same keys; nothing was stored, try again")
+
+    def _put(self, drafts: Mapping[ItemKey, Memory], vectors: "Vectors | None", known: Mapping[ItemKey, str]) -> bool:
+        """Store items if their keys still belong to the memories that were `known`; whether they do."""
+        from engram.decisions.change import Change
+        from engram.decisions.execution import execute_change
+
+        def plan(memories: "LockedMemories") -> bool:
+            if known != {at: self.mem.store.named(_name(at.key), draft.scope) for at, draft in drafts.items()}:
+                return False
+            for i, (at, draft) in enumerate(drafts.items()):
+                new = self._placed(memories, draft, known[at])
+                memories.put(new, vectors[i] if vectors is not None else None)
+            return True
+
+        change = Change(
+            op="put", actor=self._program, plan=plan, scopes={draft.scope for draft in drafts.values()},
+            related=[memory_id for memory_id in known.values() if memory_id], created=[self._now] * len(drafts),
+        )  # fmt: skip
+        return execute_change(self.mem.store, self.mem.upkeep.clock, change)
 
     def delete(self, at: ItemKey) -> None:
         """Forget an item: the memory is retired, and stays readable to the store's owner until it is purged."""
@@ -174,14 +185,22 @@ class KeyedItems:
 
     def refresh(self, items: Iterable[KeyedItem]) -> None:
         """Prolong items that have a time to live, since they were read."""
+        from engram.decisions.change import Change
+        from engram.decisions.execution import execute_change
+
         now = self._now
         due = {item.memory.id: end for item in items if (end := _new_end(item, now)) is not None}
-        if due:
-            with self.mem.store.deciding("refresh", actor=self.source, about=list(due)) as deciding:
-                for memory_id, end in due.items():
-                    memory = deciding.get(memory_id)
-                    if memory is not None and memory.status in PRESENT:
-                        deciding.put(memory.but(valid_until=end))
+        if not due:
+            return
+
+        def plan(memories: "LockedMemories") -> None:
+            for memory_id, end in due.items():
+                memory = memories.get(memory_id)
+                if memory is not None and memory.status in PRESENT:
+                    memories.put(memory.but(valid_until=end))
+
+        change = Change(op="refresh", actor=self.source, plan=plan, related=list(due))
+        execute_change(self.mem.store, self.mem.upkeep.clock, change)
 
     def _draft(self, at: ItemKey, given: ItemValue) -> Memory:
         from engram.capture.draft import checked_fields
@@ -230,12 +249,11 @@ class KeyedItems:
         # A program gets its values back, whatever a person rejected; Engram's own answers leave them out.
         return Withdrawals(self.mem.store).without(judged, self.source, waits=True)
 
-    def _placed(self, deciding: Transaction, draft: Memory, known_id: str) -> Memory:
+    def _placed(self, memories: "LockedMemories", draft: Memory, known_id: str) -> Memory:
         """The memory to write: what is stored with the new value, or a new one that takes over the name of what was deleted."""
-        from engram.review.authority import is_rejected_by_person
-        from engram.review.lineage import refuse_outranked
+        from engram.decisions.authority import is_rejected_by_person, refuse_outranked
 
-        known = deciding.get(known_id) if known_id else None
+        known = memories.get(known_id) if known_id else None
         if known is not None and self._item(known) is not None:
             refuse_outranked(self.source, known, "change")
             names = ("statement", "valid_until", "metadata", "status", "type", "source", "tags", "domain")
@@ -243,8 +261,8 @@ class KeyedItems:
         if known is not None:
             if is_rejected_by_person(known, self.mem.store.history(known.id)):
                 raise Refused(f"{known.id} was rejected in review; a person may undo that (`engram undo {known.id}`)")
-            deciding.put(known.but(name=""))
-        return draft.but(id=deciding.new_id(self._now))
+            memories.put(known.but(name=""))
+        return draft.but(id=memories.new_id(self._now))
 
     def _status(self, draft: Memory) -> Any:
         """A candidate, which Engram's own answers leave out until a person has seen it, where `add` would make it one."""

@@ -31,6 +31,7 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory, Signal
 from engram.rules.scopes import GLOBAL, parse_scope
 from engram.store.references import find_memory
+from engram.store.states import is_paused
 from engram.text.display import notice
 
 if TYPE_CHECKING:
@@ -220,8 +221,8 @@ class _MemoryTools(Generic[AgentDepsT]):
         from engram.client import PAUSED
 
         def remembered(mem: "Engram", scope: str) -> str:
-            if mem.store.paused:
-                return _outcome(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
+            if is_paused(mem.store):
+                return _outcome(Decision(outcome=Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
             return _outcome(
                 mem.remember(fact, source=REMEMBER, scope=scope, type=kind, confidence=confidence, cues=tuple(cues))
             )

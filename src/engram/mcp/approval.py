@@ -151,14 +151,13 @@ def _question(kind: str, memories: Sequence[Memory], message: str, choices: tupl
 
 def _askable(memory: Memory) -> bool:
     """Whether a client may ask about a memory: not about tier 3, nor about what reads like an instruction."""
-    from engram.gates.instructions import injection_problem
-    from engram.gates.trust import tier_3_reason
+    from engram.decisions.approval import held_reason
 
-    return not tier_3_reason(memory) and not injection_problem(memory)
+    return not held_reason(memory)
 
 
 def _digest(memories: Sequence[Memory]) -> str:
-    from engram.review.authority import SHOWN
+    from engram.decisions.authority import SHOWN
 
     shown = [[str(getattr(memory, name)) for name in SHOWN] for memory in memories]
     return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
@@ -236,7 +235,7 @@ def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str, 
 
 
 def _learned(outcome: Outcome, reason: str, memory: Memory, other: Memory | None = None) -> Learned:
-    return Learned.of(Decision(outcome, memory, other, reason, "review"))
+    return Learned.of(Decision(outcome=outcome, memory=memory, other=other, reason=reason, gate="review"))
 
 
 _DECISIONS = {"approve": _approve, "resolve": _resolve, "forget": _forget, "update": _change}

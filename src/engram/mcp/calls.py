@@ -195,7 +195,7 @@ class ToolCaller:
         """What became of an answer; the person's choice is carried out in their name."""
         accepted = isinstance(answer, ElicitResult) and answer.action == "accept"
         choice = str((answer.content or {}).get(DECISION, "")) if accepted else ""
-        asked = tool.takes.model_validate(given)
+        asked = tool.decode(given)
         changes = tool.changes(asked)
 
         def work(call: Call) -> Answered:
@@ -221,9 +221,9 @@ def _report(ctx: Context, done: float, total: float | None, message: str) -> Non
 def answered(call: Call, tool: "Tool", arguments: Mapping[str, Any]) -> Answered:
     """Run one call on this thread. Errors are part of the result, where the model can read them and do better."""
     try:
-        given = tool.takes.model_validate(arguments)
-    except ValidationError as error:
-        return Answered(_refused(f"{tool.name}: {_wrong(error, tool)}"))
+        given = tool.decode(arguments)
+    except InvalidInput as error:
+        return Answered(_refused(f"{tool.name}: {error}"))
     try:
         return Answered(_guarded(tool, lambda: tool.run(call, given)), call.question)
     except PersonNeeded as needed:
@@ -241,7 +241,7 @@ def _guarded(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
     except PersonNeeded:
         raise
     except NotFound as error:
-        return _refused(f"{error}. {tool.not_found}".strip())
+        return _refused(f"{error}. {tool.offer.not_found}".strip())
     except EngramError as error:
         return _refused(str(error) or type(error).__doc__ or type(error).__name__)
     except OSError as error:
@@ -250,19 +250,6 @@ def _guarded(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
     except Exception as error:
         _log.exception("the tool %s failed", tool.name)
         return _refused(f"{tool.name} failed inside Engram ({type(error).__name__}); the server's log says more")
-
-
-def _wrong(error: ValidationError, tool: "Tool") -> str:
-    """Each wrong argument and what is wrong with it; never its value, which may be a secret."""
-    unknown = f"unknown argument; the arguments are {', '.join(tool.takes.model_fields)}"
-    return "; ".join(
-        ": ".join(
-            filter(
-                None, [".".join(map(str, part["loc"])), unknown if part["type"] == "extra_forbidden" else part["msg"]]
-            )
-        )
-        for part in error.errors(include_url=False, include_input=False, include_context=False)
-    )
 
 
 def _refused(words: str) -> CallToolResult:

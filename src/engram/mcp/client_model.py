@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from engram.llm.providers import Prompt, prompt_for
 from engram.llm.schemas import SuggestedCues
 from engram.model.errors import EngramError
+from engram.store.states import is_paused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,7 @@ async def enrich_with_client(ctx: Context, memory: "LazyMemory", turn: anyio.Cap
 def _next_batch(mem: "Engram") -> "Sequence[Memory]":
     from engram.mcp.tools import seen
 
-    if not mem.settings.enrich_with_client or mem.store.paused:
+    if not mem.settings.enrich_with_client or is_paused(mem.store):
         return ()
     return mem.enrichment.next_batch(MAX_MEMORIES, scopes=seen(mem))
 

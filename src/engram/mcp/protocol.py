@@ -31,6 +31,7 @@ from engram.mcp.redaction import redacted
 from engram.mcp.resources import ResourceReader
 from engram.mcp.tools import TOOLS, Tool
 from engram.text.display import quoted
+from engram.verbs.tool_input import input_schema
 
 __all__ = ["LazyMemory", "build", "listed"]
 
@@ -63,7 +64,7 @@ def build(
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[listed(tool) for tool in tools.values()])
 
-    def input_schema(name: str) -> Mapping[str, Any] | None:
+    def published_schema(name: str) -> Mapping[str, Any] | None:
         return listed(tools[name]).input_schema if name in tools else None
 
     async def call_tool(
@@ -81,7 +82,7 @@ def build(
         title="Engram",
         description="A memory for AI agents: plain text its owner can read.",
         instructions=INSTRUCTIONS.read_text("utf-8"),
-        get_tool_input_schema=input_schema,
+        get_tool_input_schema=published_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=reader.listed,
@@ -101,25 +102,25 @@ def build(
 def listed(tool: Tool) -> Listed:
     """A tool as the protocol lists it; made once, since a schema takes milliseconds."""
     hints = ToolAnnotations(
-        title=tool.title,
-        read_only_hint=tool.effect.read_only,
-        destructive_hint=tool.effect.destructive,
-        idempotent_hint=tool.effect.idempotent,
+        title=tool.offer.title,
+        read_only_hint=tool.offer.effect.is_read_only,
+        destructive_hint=tool.offer.effect.is_destructive,
+        idempotent_hint=tool.offer.effect.is_idempotent,
         open_world_hint=False,
     )
     return Listed(
         name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=_schema(tool.takes, "validation"),
-        output_schema=_schema(tool.returns, "serialization"),
+        title=tool.offer.title,
+        description=tool.offer.description,
+        input_schema=input_schema(tool.verb),
+        output_schema=_output_schema(tool.returns),
         annotations=hints,
     )
 
 
-def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
+def _output_schema(model: type[BaseModel]) -> dict[str, Any]:
     """A model's schema without what only costs context: titles, the models' docstrings, and defaults that say nothing."""
-    schema = model.model_json_schema(mode=mode, schema_generator=_Schema)
+    schema = model.model_json_schema(mode="serialization", schema_generator=_Schema)
     for part in (schema, *schema.get("$defs", {}).values()):
         part.pop("description", None)
         part.pop("title", None)

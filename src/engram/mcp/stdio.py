@@ -117,8 +117,7 @@ class _StdioClient:
         self._questions: set[RequestId] = set()
         """The server's own requests to the client that have no answer yet."""
         self._answered = anyio.Event()
-        self.has_ended = anyio.Event()
-        """Set when the client has closed stdin."""
+        self._ended_at = float("inf")
 
     async def lines(self) -> AsyncIterator[str]:
         """Every line with a message that can be read; anything else is answered with an error. Ends once all calls are answered."""
@@ -133,12 +132,16 @@ class _StdioClient:
                     await self.write.send(SessionMessage(error.answer))
             else:
                 yield text
-        self.has_ended.set()
+        self._ended_at = time.monotonic()
         with anyio.move_on_after(LAST_CALLS):
             # A call that asks the user something waits for an answer that cannot come any more.
             while len(self._calls) > len(self._questions):
                 self._answered = anyio.Event()
                 await self._answered.wait()
+
+    def seconds_since_end(self) -> float:
+        """How long ago the client closed stdin; negative if it has not."""
+        return time.monotonic() - self._ended_at
 
     async def forward(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write the server's messages."""
@@ -178,7 +181,8 @@ async def _exit_when_unread(
     memory: LazyMemory, turn: anyio.CapacityLimiter, client: _StdioClient, output: _ClientOutput
 ) -> None:
     """End the process when its client has closed stdout, or has closed stdin and does not read its answers."""
-    while not output.closed.is_set() and not (client.has_ended.is_set() and output.blocked_seconds() > LAST_READ):
+    # An answer may have waited for long before the client closed stdin, and the client is about to read it.
+    while not output.closed.is_set() and min(output.blocked_seconds(), client.seconds_since_end()) <= LAST_READ:
         with anyio.move_on_after(_CHECK_SECONDS):
             await output.closed.wait()
     await _exit(memory, turn, _UNDELIVERED)

@@ -42,7 +42,7 @@ class Related:
         return f'supersedes=["{self.memory.id}"]'
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Decision(Displayed):
     """The outcome of one write: the memory stored or changed, the other one involved, the gate that decided, and the reason."""
 

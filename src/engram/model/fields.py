@@ -95,6 +95,47 @@ class ChangedFields(MemoryFields, total=False):
     session: str
 
 
+class Owner(TypedDict, total=False):
+    """Who asks or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
+
+    They change only what is in the scope they name. A call without any of these comes from the store's operator, who sees and
+    changes everything.
+    """
+
+    scope: ScopeLike
+    agent_id: str | None
+    user_id: str | None
+
+
+class AskerFilters(TypedDict, total=False):
+    """The filters of a question, applied before the limit. `recall` and similar verbs take `scope` and `session` separately."""
+
+    agent_id: str | None
+    user_id: str | None
+    kinds: OneOrMore
+    types: OneOrMore | None
+    memory_types: OneOrMore | None
+    status: OneOrMore | None
+    tags: OneOrMore | None
+    domain: str | None
+    since: Time | None
+    until: Time | None
+    as_of: Time | None
+    known_at: Time | None
+    metadata: Mapping[str, Any] | None
+    metadata_filter: Mapping[str, Any] | None
+    roles: OneOrMore | None
+    critical: bool
+
+
+class SearchFilters(AskerFilters, total=False):
+    """The filters of `search` and `list`: those of a question, and the scope and session."""
+
+    scope: ScopeLike
+    session: str | None
+    session_id: str | None
+
+
 class EventFields(TypedDict, total=False):
     """What an event may have besides its role and its content."""
 

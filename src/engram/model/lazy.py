@@ -2,8 +2,8 @@
 
 `dataclasses` compiles up to six functions for each class, which takes 1.7 ms where a bare Python start takes 20: a quarter of
 a cold `engram recall` went into classes it hardly used. Here the initialiser is compiled with the first object, and the other
-methods are shared by all classes. `asdict` and everything else in `dataclasses` works with them, too. Ordered classes and
-keyword-only fields are not supported.
+methods are shared by all classes. `asdict` and everything else in `dataclasses` works with them, too. Ordered classes are not
+supported, and fields are keyword-only for a whole class or not at all.
 """
 
 import re
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _MISSING: Any = object()
 _FIELDS = "__record_fields__"
+_KEYWORDS = "__record_keywords__"
+"""Whether the initialiser takes its arguments by name only."""
 _BUILDERS = ("__dataclass_fields__", "__dataclass_params__")
 """What `dataclasses` expects of a class."""
 
@@ -40,14 +42,18 @@ class _Field:
         self.init, self.repr, self.compare = (flags.get(name, True) for name in ("init", "repr", "compare"))
 
 
-def _dataclass(*, frozen: bool = False, slots: bool = False, repr: bool = True) -> Callable[[type], type]:
+def _dataclass(
+    *, frozen: bool = False, slots: bool = False, repr: bool = True, kw_only: bool = False
+) -> Callable[[type], type]:
     """A decorator for a class of fields."""
 
     def decorated(cls: type) -> type:
         own = _declared_fields(cls)
         inherited = (getattr(base, _FIELDS, {}) for base in reversed(cls.__bases__))
         fields = {name: one for known in (*inherited, own) for name, one in known.items()}
-        body = _methods(fields, frozen, repr)
+        body = _methods(fields, frozen, repr) | {_KEYWORDS: kw_only}
+        if kw_only:
+            body["__match_args__"] = ()
         if slots and frozen:
             body |= {"__getstate__": _state, "__setstate__": _restore}
         body = {name: value for name, value in body.items() if name not in vars(cls)}
@@ -172,7 +178,7 @@ def _initialiser(owner: type, _attribute: str, frozen: bool) -> Any:
     """The `__init__` of a class."""
     fields: dict[str, _Field] = getattr(owner, _FIELDS)
     names: dict[str, Any] = {"set_": object.__setattr__, "missing": _MISSING}
-    parameters, lines = ["self"], []
+    parameters, lines = ["self", "*"] if fields and getattr(owner, _KEYWORDS) else ["self"], []
     for name, one in fields.items():
         value = name
         if one.default_factory is not _MISSING:
@@ -216,7 +222,9 @@ def _standard(owner: type, attribute: str, frozen: bool) -> Any:
     for name, one in getattr(owner, _FIELDS).items():
         given = {key: getattr(one, key) for key in ("default", "default_factory") if getattr(one, key) is not _MISSING}
         listed.append((name, one.type, dataclasses.field(**given, init=one.init, repr=one.repr, compare=one.compare)))
-    known = dataclasses.make_dataclass(owner.__name__, listed, init=False, repr=False, frozen=frozen)
+    known = dataclasses.make_dataclass(
+        owner.__name__, listed, init=False, repr=False, frozen=frozen, kw_only=getattr(owner, _KEYWORDS)
+    )
     return getattr(known, attribute)
 
 

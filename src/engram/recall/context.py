@@ -9,7 +9,9 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.capture.transcripts.harness import problem_of
+from engram.agents.registry import all_agents
+from engram.agents.sources.source import Source, SourceHit
+from engram.agents.transcripts.session import problem_of
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.recall.cutoff import ABOUT
 from engram.recall.query import SearchQuery
@@ -17,7 +19,6 @@ from engram.recall.recaller import Recall, is_summary, label_of, line_of, newest
 from engram.recall.sources.catalog import Cancelled, SourceCatalog
 from engram.recall.sources.refinement import CONSIDERED, SourceRefiner
 from engram.recall.sources.sessions import is_here, short_name, spoken_lines
-from engram.recall.sources.source import Source, SourceHit
 from engram.store.protocol import Progress
 from engram.text.display import longest_fitting, notice, quoted, word
 from engram.text.time.zone import in_zone
@@ -31,8 +32,6 @@ BUDGET = 10_240
 RECENT = 15_360
 """Bytes of what is shown without a question."""
 LEAST_BUDGET = 500
-INSIDE = "CLAUDECODE"
-"""The variable that Claude Code sets for the programs it starts."""
 JUST_NOW = timedelta(minutes=10)
 """What was said since then, the agent that asks still knows; its own question would be the best match."""
 QUARTER = 0.25
@@ -59,7 +58,7 @@ TITLES: dict[str, str] = {
     "auto memory": "Auto memory",
     "sessions": "Sessions",
     "skills": "Skills",
-    "instructions": "CLAUDE.md and rules",
+    "instructions": "Instructions and rules",
     "recent": "Recent sessions",
 }
 KINDS: dict[str, tuple[str, ...]] = {
@@ -200,10 +199,12 @@ class ContextRecaller:
             )
 
     def _just_heard(self, hit: SourceHit) -> bool:
-        """Whether the agent that asks has just heard it: it runs in Claude Code, and this was said a moment ago in a session here."""
+        """Whether the agent that asks has just heard it: it started this program, and a session here said this a moment ago."""
         at = hit.passage.time
-        inside = hit.source.kind == "session" and bool(self.catalog.places.environment.get(INSIDE))
-        return inside and at is not None and self.clock() - at < JUST_NOW
+        if hit.source.kind != "session" or at is None or self.clock() - at >= JUST_NOW:
+            return False
+        environment = self.catalog.places.environment
+        return any(agent.inside_variable and environment.get(agent.inside_variable) for agent in all_agents())
 
     def _of_phase(
         self, phase: str, hits: Sequence[SourceHit], query: SearchQuery, page: Page, seen: set[str]

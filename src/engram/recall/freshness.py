@@ -19,6 +19,7 @@ from engram.rules.sources import is_evidence, may_replace, said_by
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.display import cut, quoted, word
+from engram.text.plans import asks_about_now, is_only_planned, is_plan
 
 __all__ = [
     "COMPARED",
@@ -28,6 +29,7 @@ __all__ = [
     "compared",
     "contradicted_by",
     "current_first",
+    "find_other_tense",
     "noted",
     "replacements",
 ]
@@ -131,6 +133,7 @@ def replacements(
         if (meant is None or early.id in meant) and (early, late) not in recorded and _is_rival(early, late)
     ]
     linked = [step for step in recorded if _is_only_linked(*step)]
+    planned = {_ids(*step) for step in [*linked, *rivals] if is_only_planned(step[1].statement, step[0].statement)}
     # A rival that is unlikely replaced nothing; a link that is unlikely is still mentioned.
     doubtful, unlikely = _find_doubtful([*linked, *rivals], question, hits)
     newer: dict[str, list[Memory]] = {}
@@ -139,7 +142,8 @@ def replacements(
         recorded + [step for step in rivals if _ids(*step) not in doubtful], key=lambda step: places[step[1].id]
     ):
         newer.setdefault(early.id, []).append(late)
-        if early.superseded_by != late.id and not (_may_come_first(early, late) and _ids(early, late) not in doubtful):
+        is_likely = _ids(early, late) not in doubtful | planned
+        if early.superseded_by != late.id and not (_may_come_first(early, late) and is_likely):
             unsure.add(_ids(early, late))
     unmentioned = unlikely & {_ids(*step) for step in rivals}
     return Replacements(
@@ -327,6 +331,20 @@ def _holds(memory: Memory, now: datetime) -> bool:
     return memory.status in (*LIVE, "candidate") and is_effective(memory, now)
 
 
+def find_other_tense(question: str, hits: Sequence[Hit], found: Replacements) -> frozenset[str]:
+    """The ids of the hits that say what is where the question asks for the plan to change it, or the plan where it asks for what is."""
+    if asks_about_now(question):
+        return frozenset(hit.id for hit in hits if hit.memory is not None and is_plan(hit.text))
+    texts = {hit.id: hit.text for hit in hits}
+    planned = [
+        (older, newer.id)
+        for older, replaced_by in found.newer.items()
+        for newer in replaced_by
+        if older in texts and newer.id in texts and is_only_planned(texts[newer.id], texts[older])
+    ]
+    return frozenset(older if is_plan(question) else newer for older, newer in planned)
+
+
 def noted(hits: Hits, found: Replacements) -> Hits:
     """The hits; outdated ones say what replaced them, and candidates that they wait."""
     hits[:] = [_noted(hit, found) for hit in hits]
@@ -366,6 +384,6 @@ def contradicted_by(memory: Memory, store: Store) -> list[Memory]:
 
 def _waits_alone(memory: Memory) -> bool:
     """Whether nothing but the conflict keeps a candidate from being active."""
-    from engram.review.conflicts import waits_alone  # most answers have no candidate
+    from engram.decisions.conflicts import waits_alone  # most answers have no candidate
 
     return waits_alone(memory)

@@ -11,12 +11,14 @@ from engram.model.lazy import dataclass, fields, lazy_pattern
 from engram.recall.passages import (
     SATURATION,
     Passages,
+    TermCounts,
+    count_terms,
     near_in_time,
     spoken_by,
     standing_instructions,
     word_evidence,
 )
-from engram.recall.query import SearchQuery
+from engram.recall.query import Asked, SearchQuery
 from engram.recall.similarity import Alike, Floats, Integers, Lexicon, alike, rarities
 from engram.store.protocol import Candidates
 
@@ -28,6 +30,7 @@ __all__ = [
     "asks_for_reply",
     "copy_penalties",
     "evidence_of",
+    "evidence_of_each",
     "reciprocal_ranks",
     "repeated",
     "score",
@@ -158,26 +161,54 @@ def evidence_of(
     *,
     by_excerpt: bool = False,
 ) -> Judged:
-    """The evidence for each passage.
+    """The evidence for each passage, for one question."""
+    return evidence_of_each(passages, [(candidates, query)], meanings, lexicon, by_excerpt=by_excerpt)[0]
 
-    `candidates` says in how many documents each term occurs; `meanings` has one vector per passage. `by_excerpt` says that
+
+def evidence_of_each(
+    passages: Passages,
+    asked: Sequence[Asked],
+    meanings: Floats | None,
+    lexicon: Lexicon,
+    *,
+    by_excerpt: bool = False,
+) -> list[Judged]:
+    """The evidence for each passage, for a question and for each of its wordings.
+
+    The candidates say in how many documents each term occurs; `meanings` has one vector per passage. `by_excerpt` says that
     the vectors are of the lexicon's own model, so that a long passage is compared by its best excerpt. With a lexicon that
     cannot embed only exact words count; without vectors there is no evidence of meaning.
     """
-    terms, text = query.lexical_terms, query.text
-    speaks, present = spoken_by(passages, terms)
-    rarity = rarities(terms, candidates.frequency, candidates.total)
+    terms = list(dict.fromkeys(term for _, query in asked for term in query.terms))
+    frequency = {term: count for candidates, _ in asked for term, count in candidates.frequency.items()}
+    rarity = rarities(terms, frequency, asked[0][0].total)
     rarer = (passages.rarity[None, :] / np.maximum(rarity, 1e-6)[:, None]).astype(np.float32)
     found = alike(terms, passages.vocabulary, lexicon, rarer)
-    words = word_evidence(passages, found, rarity, present)
-    cosines = _cosines(passages, query.vector, meanings)
-    if by_excerpt and query.vector is not None and meanings is not None:
-        cosines = _of_best_excerpt(passages, query.vector, cosines, lexicon)
+    counts, places = count_terms(passages, found), {term: row for row, term in enumerate(terms)}
+    judged = []
+    for candidates, query in asked:
+        rows = np.array([places[term] for term in query.terms], dtype=np.int64)
+        own = rows if query.lexical_terms else rows[:0]
+        cosines = _cosines(passages, query.vector, meanings)
+        if by_excerpt and query.vector is not None and meanings is not None:
+            cosines = _of_best_excerpt(passages, query.vector, cosines, lexicon)
+        own_rarity = rarities(query.lexical_terms, candidates.frequency, candidates.total)
+        evidence = _evidence(passages, query, counts.of(own), own_rarity, cosines)
+        judged.append(Judged(evidence, passages, found.of(rows), cosines))
+    return judged
+
+
+def _evidence(
+    passages: Passages, query: SearchQuery, counts: TermCounts, rarity: Floats, cosines: Floats
+) -> RankEvidence:
+    text = query.text
+    speaks, present = spoken_by(passages, query.lexical_terms)
+    words = word_evidence(passages, counts, rarity, present)
     user, assistant = passages.roles
     oneself, other = bool(_ONE_SELF.search(text)), bool(_THE_OTHER.search(text))
     lengths = passages.lengths
     stated, whole = np.minimum(lengths[0], MOST_INFORMATIVE), lengths.sum(axis=0)
-    evidence = RankEvidence(
+    return RankEvidence(
         words=_share_of_best(words.context),
         said=words.context / max(float(rarity.sum()) * (SATURATION + 1), 1e-6),
         covered=words.covered,
@@ -195,7 +226,6 @@ def evidence_of(
         length=np.maximum(np.log1p(whole) - np.log(MOST_INFORMATIVE), 0).astype(np.float32),
         asking=(lengths[1] / np.maximum(whole, 1)).astype(np.float32),
     )
-    return Judged(evidence, passages, found, cosines)
 
 
 def asks_for_reply(question: str) -> bool:

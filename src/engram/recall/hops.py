@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from engram.model.hit import Hit
 from engram.model.lazy import dataclass, replace
+from engram.recall.coverage import MIN_SHARE, measure_coverage, terms_of_hit
 from engram.recall.cutoff import HALF, among, best_of, kept, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -35,6 +36,10 @@ class Hop:
 
     entity: str
     text: str
+    source: str
+    """The id of the first hit."""
+    missing: tuple[str, ...]
+    """The words of the question that the first hit lacks."""
 
 
 def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
@@ -47,7 +52,8 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
         terms = set(query_terms(hop.entity))
         about = [hit for hit in hits if hit.id not in found and terms <= set(tokens(hit.text))]
         best = best_of(about)
-        followed = [mark_found_by(hit, HOP) for hit in about if hit.relevance >= HALF * best][:MAX_HITS_PER_HOP]
+        likely = [hit for hit in about if hit.relevance >= HALF * best]
+        followed = [mark_found_by(hit, HOP) for hit in _cover_missing(hop, likely, answer.hits)][:MAX_HITS_PER_HOP]
         found |= {hit.id for hit in followed}
         added += followed
     if not added:
@@ -57,20 +63,32 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
     return replace(answer, hits=first(among(answer.hits, [*answer.hits, *added]), query.limit), parts=parts)
 
 
+def _cover_missing(hop: Hop, found: Sequence[Hit], known: Sequence[Hit]) -> list[Hit]:
+    """The hits that have more of what the first hit lacks than it has, and as much as the others that are known."""
+    if not found:
+        return []
+    shares = dict(
+        zip([hit.id for hit in (*found, *known)], measure_coverage(hop.missing, [*found, *known]), strict=True)
+    )
+    least = MIN_SHARE * max(shares.values())
+    return [hit for hit in found if shares[hit.id] >= least and shares[hit.id] > shares[hop.source]]
+
+
 def plan_hops(question: str, hits: Sequence[Hit]) -> list[Hop]:
     """The second searches for a question, except for entities that it names and hits that cover it completely."""
     sources = [hit for hit in hits if hit.memory is not None][:MAX_FOLLOWED_HITS]
-    return list({hop.text: hop for hit in sources for hop in _hops_of(question, hit.text)}.values())[:MAX_HOPS]
+    return list({hop.text: hop for hit in sources for hop in _hops_of(question, hit)}.values())[:MAX_HOPS]
 
 
-def _hops_of(question: str, text: str) -> Iterator[Hop]:
-    covered, named = set(tokens(text)), set(query_terms(question))
-    if not named - covered or not named & covered:
+def _hops_of(question: str, hit: Hit) -> Iterator[Hop]:
+    covered, named = terms_of_hit(hit), dict.fromkeys(query_terms(question))
+    missing = tuple(term for term in named if term not in covered)
+    if not missing or covered.isdisjoint(named):
         return
-    for entity in entities(text):
+    for entity in entities(hit.text):
         terms = set(query_terms(entity))
         if terms and terms.isdisjoint(named):
-            yield Hop(entity, _substitute(question, covered, entity))
+            yield Hop(entity, _substitute(question, covered, entity), hit.id, missing)
 
 
 def _substitute(question: str, covered: set[str], entity: str) -> str:

@@ -26,10 +26,12 @@ __all__ = [
     "Mentions",
     "Passage",
     "Passages",
+    "TermCounts",
     "Words",
     "add_excerpts",
     "best_parents",
     "bounded",
+    "count_terms",
     "excerpt_of",
     "near_in_time",
     "spoken_by",
@@ -260,26 +262,48 @@ class Words:
     session: Floats
 
 
-def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mapping[int, Floats]) -> Words:
-    """The evidence of the question's words for each passage.
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """What passages say of some terms. A question and its wordings share terms, so all are counted at once; each takes its `rows`."""
 
-    `found` says what each word counts for each term, `rarity` what each term is worth. `named` (from `spoken_by`) marks, by
-    row, the passages where the term is the name of someone present: there it is taken as said once.
-    """
+    turns: Floats
+    """(terms x passages) BM25 of a term in a passage and its context, of a rarity of 1."""
+    said: Floats
+    """(terms x excerpts) how often an excerpt says a term."""
+    covered: Floats
+    """The same with similar words, at most 1."""
+    session: Floats
+    """(terms x passages) 1 where the session says a term."""
+
+    def of(self, rows: Integers) -> "TermCounts":
+        """The same for some of the terms."""
+        return TermCounts(self.turns[rows], self.said[rows], self.covered[rows], self.session[rows])
+
+
+def count_terms(passages: Passages, found: Alike) -> TermCounts:
+    """What the passages say of terms; `found` says what each word counts for each term."""
     same, worth = passages.mentions(found.same.astype(np.float32)), passages.mentions(found.worth)
     exact = passages.counts(same)
     counts = exact + np.minimum(passages.counts(worth), ALIKE_AT_MOST)
     spread = _spread(np.concatenate([counts, passages.lengths[None]]), passages)
-    turns = _saturated(spread[:-1], spread[-1])
+    said = passages.by_excerpt(same)
+    covered = np.minimum(said + np.minimum(passages.by_excerpt(worth), ALIKE_AT_MOST), 1)
+    session = (_by_session(exact.sum(axis=1), passages) > 0).astype(np.float32)
+    return TermCounts(_saturated(spread[:-1], spread[-1]), said, covered, session)
+
+
+def word_evidence(passages: Passages, counts: TermCounts, rarity: Floats, named: Mapping[int, Floats]) -> Words:
+    """The evidence of the question's words for each passage; changes the counts.
+
+    `rarity` says what each term is worth. `named` (from `spoken_by`) marks, by row, the passages where the term is the name of
+    someone present: there it is taken as said once.
+    """
     share = (rarity / max(float(rarity.sum()), 1e-6)).astype(np.float32)
-    in_excerpt = passages.by_excerpt(same)
-    near = np.minimum(passages.by_excerpt(worth), ALIKE_AT_MOST)
-    excerpt = passages.excerpts.best(dot(share, np.minimum(in_excerpt + near, 1)))
-    said = (_by_session(exact.sum(axis=1), passages) > 0).astype(np.float32)
+    excerpt = passages.excerpts.best(dot(share, counts.covered))
     return Words(
-        _weighed(turns, rarity, named),
-        _weighed((in_excerpt[:, excerpt] > 0).astype(np.float32), share, named),
-        _weighed(said, share, named),
+        _weighed(counts.turns, rarity, named),
+        _weighed((counts.said[:, excerpt] > 0).astype(np.float32), share, named),
+        _weighed(counts.session, share, named),
     )
 
 

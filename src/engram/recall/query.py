@@ -14,7 +14,8 @@ from engram.recall.cutoff import checked_relevance
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import EVERYWHERE, parse_scope, shows
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Filters, Query, Store
+from engram.store.protocol import LIVE, Candidates, Filters, Query, Store
+from engram.store.scopes import scope_links
 from engram.text.translation import translate
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ScopeResolver:
 
         if scope is not None:
             scope = [self.scope_named(item) for item in ([scope] if isinstance(scope, str) else scope)]
-        return scopes_seen(scope, self.directory, self._trusted(), self.store.scope_links())
+        return scopes_seen(scope, self.directory, self._trusted(), scope_links(self.store))
 
     def scope_named(self, scope: str) -> str:
         """A scope, or `here` for that of the directory."""
@@ -93,7 +94,7 @@ class ScopeResolver:
         """The scope of the directory; None outside of a repository."""
         from engram.store.scopes import scope_of
 
-        return scope_of(self.directory, self._trusted(), self.store.scope_links())
+        return scope_of(self.directory, self._trusted(), scope_links(self.store))
 
     def _trusted(self) -> frozenset[str]:
         return self.store.trusted_here(self.directory)
@@ -297,6 +298,11 @@ class SearchQuery:
         return [replace(alone, text=wording) for wording in (*filter(None, [self.original]), *others)]
 
     @property
+    def is_in_context(self) -> bool:
+        """Whether documents are ranked by all the evidence, not by a retriever's order."""
+        return self.mode == "hybrid" and self.fusion != "rrf"
+
+    @property
     def lexical_terms(self) -> tuple[str, ...]:
         """The terms the keyword index is searched for; none in semantic mode."""
         return () if self.mode == "semantic" else self.terms
@@ -325,3 +331,7 @@ class SearchQuery:
     def images(self) -> dict[int, Memory]:
         """The memories of `known_then` that were known."""
         return {n: memory for n, memory in self.known_then.items() if memory is not None}
+
+
+Asked: TypeAlias = tuple[Candidates, SearchQuery]
+"""A question, or one of its wordings, and what the retrievers found for it."""

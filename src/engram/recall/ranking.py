@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hits
     from engram.recall.fusion import Judged
     from engram.recall.passages import Passages
-    from engram.recall.query import SearchQuery
+    from engram.recall.query import Asked, SearchQuery
     from engram.recall.similarity import Floats, Integers, Lexicon
 
 SESSIONS_READ = 60
@@ -67,14 +67,12 @@ class Ranked:
 
 JudgedPassage: TypeAlias = "tuple[float, Floats | None]"
 """The relevance of a passage, and the evidence it was judged from."""
-Asked: TypeAlias = "tuple[Candidates, SearchQuery]"
-"""A question, or one of its wordings, and what the retrievers found for it."""
 
 
-def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
+def rank(store: PassageReader, asked: "Sequence[Asked]") -> list[list[Ranked]]:
     """Rank the documents for each wording of a question, best first, with the probability that each is about that wording."""
     query = asked[0][1]
-    if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
+    if query.images or query.is_in_context:
         return _rank_in_context(store, asked)
     return [_rank_alone(store, candidates, each) for candidates, each in asked]
 
@@ -97,20 +95,23 @@ def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
     return scale_matches(joined, [ranked.shares for ranked in joined])
 
 
-def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
+def _rank_in_context(store: PassageReader, asked: "Sequence[Asked]") -> list[list[Ranked]]:
     """A ranking for each wording, of what any of them found; it is read once."""
     placed, judged = judge(store, asked)
     if not placed:
         return [[] for _ in asked]
-    rankings = []
-    for (candidates, query), each in zip(asked, judged, strict=True):
-        parts, rows = _best_judged(placed, each, query)
-        if query.vector is not None:
-            relevance = _relevance_in_context(store, candidates, query, each, rows)
-        else:
-            relevance = _relevance_alone(store, candidates, query, list(parts))
-        rankings.append(_scaled(parts, _lists(candidates), relevance))
-    return rankings
+    best = [_best_judged(placed, each, query) for (_, query), each in zip(asked, judged, strict=True)]
+    if asked[0][1].vector is not None:
+        relevance = _relevance_in_context(store, asked, judged, [rows for _, rows in best])
+    else:
+        relevance = [
+            _relevance_alone(store, candidates, query, list(parts))
+            for (candidates, query), (parts, _) in zip(asked, best, strict=True)
+        ]
+    return [
+        _scaled(parts, _lists(candidates), found)
+        for (candidates, _), (parts, _), found in zip(asked, best, relevance, strict=True)
+    ]
 
 
 def _rank_alone(store: PassageReader, candidates: Candidates, query: "SearchQuery") -> list[Ranked]:
@@ -137,12 +138,14 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
     for place, ranking in enumerate(rankings):
         for ranked in ranking:
             found.setdefault(ranked.n, []).append((-ranked.relevance, place, ranked))
-    fused = []
+    fused: list[tuple[float, Ranked, dict[str, float]]] = []
     for n, matches in found.items():
         matches.sort(key=itemgetter(0, 1))
         _, place, best = matches[0]
-        total = sum(ranked.match for _, _, ranked in matches)
-        powers = sum(max(ranked.match, 0.0) ** MATCH_POWER for _, _, ranked in matches)
+        total = powers = 0.0
+        for _, _, ranked in matches:
+            total += ranked.match
+            powers += max(ranked.match, 0.0) ** MATCH_POWER
         scale = (powers / count) ** (1 / MATCH_POWER) / total if total > 0 else 0.0
         shares: dict[str, float] = {}
         for _, _, ranked in matches:
@@ -150,9 +153,10 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
                 shares[name] = shares.get(name, 0.0) + value * scale
         relevance = fuse_relevance([-negative for negative, _, _ in matches], count)
         wording = texts[place] if place else ""
-        fused.append(Ranked(n, sum(shares.values()), shares, best.found_by, best.raw, relevance, wording))
-    fused.sort(key=lambda ranked: (-ranked.match, ranked.n))
-    return scale_matches(fused, [ranked.shares for ranked in fused])
+        match = sum(shares.values())
+        fused.append((-match, Ranked(n, match, {}, best.found_by, best.raw, relevance, wording), shares))
+    fused.sort(key=lambda one: (one[0], one[1].n))
+    return scale_matches([ranked for _, ranked, _ in fused], [shares for _, _, shares in fused])
 
 
 def fuse_relevance(best_first: Sequence[float], count: int) -> float:
@@ -197,18 +201,27 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
 
 
 def _relevance_in_context(
-    store: PassageReader, candidates: Candidates, query: "SearchQuery", judged: "Judged", rows: "Integers"
-) -> dict[int, JudgedPassage]:
-    """The relevance of these rows, from the same passages; by their place in the order."""
-    from engram.recall.relevance import judge_passages
+    store: PassageReader, asked: "Sequence[Asked]", judged: "Sequence[Judged]", rows: "Sequence[Integers]"
+) -> list[dict[int, JudgedPassage]]:
+    """For each wording the relevance of its rows, from the same passages; by their place in the order."""
+    from engram.recall.relevance import RelevanceQuery, judge_passages
 
-    cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(query, judged.passages, rows)
-    found, evidence = judge_passages(query, candidates, judged.alike, cosines, judged.passages, rows)
-    return dict(enumerate(_with_evidence(found, evidence)))
+    passages, is_bundled = judged[0].passages, _is_bundled(store)
+    questions = [
+        RelevanceQuery(
+            query,
+            candidates,
+            each.alike,
+            each.cosines[own] if is_bundled else _cosines_by_words(query, passages, own),
+            own,
+        )
+        for (candidates, query), each, own in zip(asked, judged, rows, strict=True)
+    ]
+    return [dict(enumerate(_with_evidence(*found))) for found in judge_passages(questions, passages)]
 
 
 def _with_evidence(relevance: "Floats", evidence: "Floats | None") -> list[JudgedPassage]:
-    rows: "list[Floats | None]" = [None] * len(relevance) if evidence is None else list(evidence)
+    rows: list[Floats | None] = [None] * len(relevance) if evidence is None else list(evidence)
     return list(zip(relevance.tolist(), rows, strict=True))
 
 
@@ -219,18 +232,18 @@ def _relevance_alone(
     import numpy as np
 
     from engram.recall.passages import Passage, Passages, bounded
-    from engram.recall.relevance import judge_passages
+    from engram.recall.relevance import RelevanceQuery, judge_passages
     from engram.recall.similarity import alike
 
-    lexicon = _lexicon(alike=True)
+    lexicon = shared_lexicon(alike=True)
     lexicon.trim()
     read = {place.n: place for place in store.passages(numbers, (), query.store_filters)[0]} if numbers else {}
     known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
     items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
     likeness = alike(query.terms, passages.vocabulary, lexicon)
-    cosines = _cosines_by_words(query, passages, rows)
-    found = _with_evidence(*judge_passages(query, candidates, likeness, cosines, passages, rows))
+    asked = RelevanceQuery(query, candidates, likeness, _cosines_by_words(query, passages, rows), rows)
+    found = _with_evidence(*judge_passages([asked], passages)[0])
     return {place: judged for (place, _), judged in zip(known, found, strict=True)}
 
 
@@ -241,7 +254,7 @@ def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integ
     from engram.embedding.static import StaticEmbedder
 
     cosines = np.zeros(len(wanted), dtype=np.float32)
-    known = _lexicon(alike=True).vectors(passages.vocabulary)
+    known = shared_lexicon(alike=True).vectors(passages.vocabulary)
     if known is None:
         return cosines
     rows, weights = known
@@ -293,7 +306,16 @@ def _scaled(
 def scale_matches(ranking: Sequence[Ranked], shares: Sequence[Mapping[str, float]]) -> list[Ranked]:
     """Give each ranked document new parts, scaled so that the best match gets the full score."""
     return [
-        replace(ranked, match=sum(own.values()), shares=own)
+        Ranked(
+            ranked.n,
+            sum(own.values()),
+            own,
+            ranked.found_by,
+            ranked.raw,
+            ranked.relevance,
+            ranked.wording,
+            ranked.evidence,
+        )
         for ranked, own in zip(ranking, scaled_to_best(shares), strict=True)
     ]
 
@@ -305,16 +327,16 @@ def scaled_to_best(shares: Sequence[Mapping[str, float]]) -> list[dict[str, floa
     return [{name: value * scale for name, value in each.items()} for each in shares]
 
 
-def judge(store: PassageReader, asked: Sequence[Asked]) -> "tuple[list[IndexedPassage], list[Judged]]":
+def judge(store: PassageReader, asked: "Sequence[Asked]") -> "tuple[list[IndexedPassage], list[Judged]]":
     """Every document considered, and for each wording the evidence of all of them; nothing if there are no documents."""
-    from engram.recall.fusion import evidence_of
+    from engram.recall.fusion import evidence_of_each
     from engram.recall.passages import Passage, Passages, bounded
 
     query = asked[0][1]
     placed, vectors = _placed(store, [candidates for candidates, _ in asked], query)
     if not placed:
         return [], []
-    lexicon = _lexicon(alike=query.vector is not None)
+    lexicon = shared_lexicon(alike=query.vector is not None)
     lexicon.trim()
     items = [
         Passage(bounded(place.fields), group, place.fields[1] if group else "", place.time)
@@ -322,9 +344,7 @@ def judge(store: PassageReader, asked: Sequence[Asked]) -> "tuple[list[IndexedPa
     ]
     meanings = _meanings(store, placed, vectors, query)
     passages, bundled = Passages(items, lexicon), _is_bundled(store)
-    return placed, [
-        evidence_of(passages, each, candidates, meanings, lexicon, by_excerpt=bundled) for candidates, each in asked
-    ]
+    return placed, evidence_of_each(passages, asked, meanings, lexicon, by_excerpt=bundled)
 
 
 def _placed(
@@ -422,7 +442,7 @@ def _meanings(
 
 
 @cache
-def _lexicon(*, alike: bool) -> "Lexicon":
+def shared_lexicon(*, alike: bool) -> "Lexicon":
     """The lexicon of word similarity; without vectors only exact words count.
 
     It always uses the bundled model, whatever embeds the documents: embedding single words on a server is too slow.
@@ -437,11 +457,11 @@ def with_excerpts(hits: "Hits", terms: Sequence[str]) -> None:
     """Give each long hit the excerpt that is about the question."""
     from engram.recall.passages import add_excerpts
 
-    add_excerpts(hits, terms, _lexicon(alike=True))
+    add_excerpts(hits, terms, shared_lexicon(alike=True))
 
 
 def excerpt(text: str, terms: Sequence[str]) -> str:
     """The sentences of a long text that are about the question; a short text whole."""
     from engram.recall.passages import excerpt_of
 
-    return excerpt_of(text, terms, _lexicon(alike=True)) or text
+    return excerpt_of(text, terms, shared_lexicon(alike=True)) or text

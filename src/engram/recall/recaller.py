@@ -43,6 +43,7 @@ MIN_BUDGET = 50
 POSSIBLE = "Possibly related:"
 UNCONFIRMED = "Unconfirmed, waiting for review:"
 OLDER = "No longer current:"
+HOW_TO_LIST = "`list` with status candidate shows them"
 ELSEWHERE = "In other projects (give the scope to see them):"
 
 
@@ -212,7 +213,7 @@ def part_lines(parts: AnswerParts, zone: tzinfo | None) -> list[tuple[str, list[
     """The heading and the lines of each part that is not empty. A candidate is quoted only if it is in the user's own words."""
     waiting = [line_of(hit, zone=zone) for hit in parts.unconfirmed if hit.note == USER_WORDS]
     if others := [word(hit.id) for hit in parts.unconfirmed if hit.note != USER_WORDS]:
-        waiting.append(f"{len(others)} not shown before review: {', '.join(others)}")
+        waiting.append(f"{len(others)} not shown before review: {', '.join(others)} ({HOW_TO_LIST})")
     sections = [
         (POSSIBLE, [line_of(hit, dated=hit.memory is None, zone=zone) for hit in parts.possible]),
         (UNCONFIRMED, waiting),

@@ -15,12 +15,11 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from engram.embedding.products import dot
-from engram.model.lazy import lazy_pattern
+from engram.model.lazy import dataclass, lazy_pattern
 from engram.models.arrays import read_arrays
 from engram.models.trees import Trees
 from engram.recall.answerability import measure_answerability
@@ -34,13 +33,12 @@ from engram.text.tokens import query_terms, tokens
 __all__ = [
     "FEATURES",
     "NONE_KNOWN",
-    "BestExcerpts",
+    "RelevanceQuery",
     "as_match",
-    "features",
+    "evidence_of_each",
     "judge_passages",
     "log_odds",
     "probabilities_of",
-    "read_excerpts",
 ]
 
 NONE_KNOWN = 0.02
@@ -67,17 +65,6 @@ _PERSON = lazy_pattern(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
 _DIGIT = lazy_pattern(r"[0-9]")
 
 
-class BestExcerpts(NamedTuple):
-    """What the best excerpts of the wanted passages say of a question."""
-
-    mentions: Mentions
-    """Where the passages say its terms."""
-    exact: Floats
-    """(terms x wanted) whether the excerpt says each term."""
-    near: Floats
-    """The same, how nearly."""
-
-
 @cache
 def _counts() -> frozenset[str]:
     words = "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand half twice once"
@@ -95,23 +82,37 @@ def _times() -> frozenset[str]:
     )
 
 
-def judge_passages(
-    query: SearchQuery, candidates: Candidates, known: Alike, cosines: Floats, passages: Passages, wanted: Integers
-) -> tuple[Floats, Floats | None]:
-    """How likely each of the wanted passages is about the question, and a row of evidence for each, from which memories are judged again
-    (`answerability`).
+@dataclass(frozen=True, slots=True)
+class RelevanceQuery:
+    """A question, or one of its wordings, and the passages whose relevance is asked for."""
 
-    `known` says what each word of the passages counts for each of the query's terms; `cosines` are those of the wanted passages
-    by the bundled model.
+    query: SearchQuery
+    candidates: Candidates
+    """What the retrievers found, with the number of documents that contain each term."""
+    known: Alike
+    """What each word of the passages counts for each of the query's terms."""
+    cosines: Floats
+    """Of the question and the wanted passages, by the bundled model."""
+    wanted: Integers
+
+
+def judge_passages(asked: Sequence[RelevanceQuery], passages: Passages) -> list[tuple[Floats, Floats | None]]:
+    """For each question, how likely each passage it wants is about it, and a row of evidence for each, from which memories are judged again
+    (`answerability`).
     """
-    if not len(wanted):
-        return np.zeros(0, dtype=np.float32), None
-    if not query.terms:
-        return np.full(len(wanted), NONE_KNOWN, dtype=np.float32), None
-    excerpts = read_excerpts(known, passages, wanted)
-    rows = features(query, known, cosines, passages, wanted, excerpts)
-    more = measure_answerability(query, candidates, excerpts.exact, excerpts.near, passages, wanted)
-    return probabilities_of(rows), np.concatenate([rows, more], axis=1)
+    readable = [each for each in asked if each.query.terms and len(each.wanted)]
+    rows = evidence_of_each(readable, passages)
+    if rows:
+        likely = probabilities_of(np.concatenate([own[:, : len(FEATURES)] for own in rows]))
+        found = zip(np.split(likely, np.cumsum([len(own) for own in rows])[:-1]), rows, strict=True)
+    else:
+        found = zip((), (), strict=True)
+    return [
+        next(found)
+        if each.query.terms and len(each.wanted)
+        else (np.full(len(each.wanted), NONE_KNOWN, dtype=np.float32), None)
+        for each in asked
+    ]
 
 
 def probabilities_of(rows: Floats) -> Floats:
@@ -130,11 +131,45 @@ def log_odds(probability: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-def features(
-    query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers, excerpts: BestExcerpts
+def evidence_of_each(asked: Sequence[RelevanceQuery], passages: Passages) -> list[Floats]:
+    """For each question (wanted x evidence) the input of the trees, which is `FEATURES`, then what `answerability` measures. The passages are
+    read once.
+    """
+    if not asked:
+        return []
+    wanted = np.unique(np.concatenate([each.wanted for each in asked]))
+    known = _joined([each.known for each in asked])
+    mentions = passages.mentions(known.same.astype(np.float32))
+    excerpts, around = _read_excerpts(known, mentions, passages, wanted), _around(mentions, passages)
+    says = _says(passages, wanted)
+    read, start = [], 0
+    for each in asked:
+        rows = slice(start, start + len(each.query.terms))
+        start = rows.stop
+        exact, near = excerpts.best(each.known.weights, rows, passages, each.wanted)
+        own_says = says[:, np.searchsorted(wanted, each.wanted)]
+        features = _features(each, passages, exact, near, own_says, around[rows][:, each.wanted].astype(np.float32))
+        more = measure_answerability(each.query, each.candidates, exact, near, passages, each.wanted)
+        read.append(np.concatenate([features, more], axis=1))
+    return read
+
+
+def _joined(known: Sequence[Alike]) -> Alike:
+    """The rows of several questions, one after another."""
+    if len(known) == 1:
+        return known[0]
+    return Alike(
+        np.concatenate([each.same for each in known]),
+        np.concatenate([each.cosines for each in known]),
+        np.concatenate([each.worth for each in known]),
+        np.concatenate([each.weights for each in known]),
+    )
+
+
+def _features(
+    asked: RelevanceQuery, passages: Passages, exact: Floats, near: Floats, says: "np.ndarray", around: Floats
 ) -> Floats:
-    """(wanted x FEATURES) the input of the trees."""
-    terms, mentions, exact, near = query.terms, excerpts.mentions, excerpts.exact, excerpts.near
+    query, terms, cosines, wanted, known = asked.query, asked.query.terms, asked.cosines, asked.wanted, asked.known
     weights = known.weights / known.weights.sum()
     named = _named(query.text, terms)
     others, said_names = not named.all(), exact[named].mean(axis=0) if named.any() else None
@@ -143,7 +178,6 @@ def features(
     lengths = passages.lengths[:, wanted]
     whole = lengths.sum(axis=0)
     lowest = np.sort(near, axis=0)
-    says = _says(passages, wanted)
     asks = {kind: bool(sign.search(query.text)) for kind, sign in _SIGNS.items()}
     _, assistant = passages.roles
     columns = (
@@ -172,7 +206,7 @@ def features(
         asks["person"],
         np.log1p(np.maximum(whole - 40, 0)),
         whole < 6,
-        dot(weights, _around(mentions, passages, wanted)),
+        dot(weights, around),
         np.array([bool(passages.items[place].parent) for place in wanted.tolist()]),
         assistant[wanted],
         lengths[1] / np.maximum(whole, 1),
@@ -191,9 +225,24 @@ def _named(question: str, terms: Sequence[str]) -> "np.ndarray":
     return np.array([term in names for term in terms], dtype=bool)
 
 
-def read_excerpts(known: Alike, passages: Passages, wanted: Integers) -> BestExcerpts:
-    """What the excerpt of each wanted passage that says most of the question says of each term."""
-    mentions = passages.mentions(known.same.astype(np.float32))
+@dataclass(frozen=True, slots=True)
+class _Excerpts:
+    """(terms x excerpts) whether an excerpt says each term, and how nearly."""
+
+    exact: Floats
+    """By block."""
+    near: Floats
+
+    def best(self, weights: Floats, rows: slice, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
+        """(terms x wanted) the same for the excerpt of each passage that says most of the question."""
+        excerpts, near, exact = passages.excerpts, self.near[rows], self.exact[rows]
+        best = excerpts.best(dot(weights, near))[wanted]
+        first, last = excerpts.first[best], excerpts.behind[best] - 1
+        return np.maximum(exact[:, first], exact[:, last]), near[:, best]
+
+
+def _read_excerpts(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> _Excerpts:
+    """What the excerpts of the wanted passages say."""
     said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
     total = passages.block_total
     picked = np.zeros(len(passages), dtype=bool)
@@ -207,24 +256,21 @@ def read_excerpts(known: Alike, passages: Passages, wanted: Integers) -> BestExc
         near[:, blocks[starts]] = np.maximum.reduceat(said[:, words], starts, axis=1)
     exact[mentions.terms, passages.blocks[mentions.words]] = 1
     excerpts = passages.excerpts
-    of_excerpt = np.maximum(near[:, excerpts.first], near[:, excerpts.behind - 1])
-    best = excerpts.best(dot(known.weights, of_excerpt))[wanted]
-    first, last = excerpts.first[best], excerpts.behind[best] - 1
-    return BestExcerpts(mentions, np.maximum(exact[:, first], exact[:, last]), of_excerpt[:, best])
+    return _Excerpts(exact, np.maximum(near[:, excerpts.first], near[:, excerpts.behind - 1]))
 
 
-def _around(mentions: Mentions, passages: Passages, wanted: Integers) -> Floats:
-    """(terms x wanted) whether a term is said in a passage or by a neighbour of it."""
+def _around(mentions: Mentions, passages: Passages) -> "np.ndarray":
+    """(terms x passages) whether a term is said in a passage or by a neighbour of it."""
     said = np.zeros((mentions.size, len(passages)), dtype=bool)
     said[mentions.terms, passages.places[mentions.words]] = True
     if passages.stand_alone:
-        return said[:, wanted].astype(np.float32)
+        return said
     out, parents = said.copy(), passages.parents
     for distance in range(1, min(NEIGHBOURS, len(passages) - 1) + 1):
         together = parents[distance:] == parents[:-distance]
         out[:, :-distance] |= said[:, distance:] & together
         out[:, distance:] |= said[:, :-distance] & together
-    return out[:, wanted].astype(np.float32)
+    return out
 
 
 def _says(passages: Passages, wanted: Integers) -> "np.ndarray":

@@ -15,9 +15,9 @@ from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
-from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
-from engram.recall.shared_reads import SharedReads
+from engram.recall.query import Asked, SearchQuery, was_current
+from engram.recall.ranking import Ranked, fuse_wordings, join_readings, with_excerpts
+from engram.recall.shared_reads import SharedReads, ranking_key
 from engram.recall.source_events import fold_events, is_manifest
 from engram.recall.typos import correct_spelling, describe_corrections
 from engram.rules import numbers as n
@@ -163,8 +163,8 @@ class Searcher:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
-            candidates, query = self._retrieved(query, reads)
-            asked = [(candidates, query), *(self._retrieved(each, reads) for each in query.alternatives)]
+            asked = self._retrieved([query, *query.alternatives], reads)
+            candidates, query = asked[0]
             considered, filtered = self._rank_records(query, asked, reads)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
@@ -197,12 +197,16 @@ class Searcher:
 
     def retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
         """The candidates and the completed query, before they are ranked; the training scripts learn from them."""
-        return self._retrieved(query.checked(), self.reads or SharedReads(self.store))
+        return self._retrieved([query.checked()], self.reads or SharedReads(self.store))[0]
 
-    def _retrieved(self, query: SearchQuery, reads: SharedReads) -> tuple[Candidates, SearchQuery]:
-        query = with_terms(replace(query, vector=_vector(query, reads)), self.zone)
-        candidates = reads.candidates(query.store_query, query.store_filters)
-        return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
+    def _retrieved(self, queries: Sequence[SearchQuery], reads: SharedReads) -> list[Asked]:
+        reads.embed([each.text[:MAX_QUESTION] for each in queries if _is_embedded(each)])
+        completed = [with_terms(replace(each, vector=_vector(each, reads)), self.zone) for each in queries]
+        found = reads.candidates_of_each([each.store_query for each in completed], completed[0].store_filters)
+        known_then = self._known_then(completed[0].filters.known_at)
+        if known_then:
+            completed = [replace(each, known_then=known_then) for each in completed]
+        return list(zip(found, completed, strict=True))
 
     def _known_then(self, known_at: datetime | None) -> dict[int, Memory | None]:
         """For `known_at`: the memories that changed since, as they were then, by number."""
@@ -225,25 +229,18 @@ class Searcher:
         self, query: SearchQuery, asked: Sequence[Asked], reads: SharedReads
     ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
         """The ranked records, best first, after memories were compared with each wording; and the records that fail a filter."""
-        rankings = [_listed(asked[0][0])] if query.everything else rank(self.store, asked)
+        rankings = [_listed(asked[0][0])] if query.everything else reads.rank(asked)
         union = {place.n: place for ranking in rankings for place in ranking}
         pairs, filtered = self._records(query, list(union.values()), reads)
         if query.filters.known_at is None and not query.filters.as_of:
             pairs = self._disputed(pairs)
         found = {place.n: record for record, place in pairs}
-        if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
-            from engram.recall.likeness import add_likeness
-
-            known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
-            rankings = [
-                [place for _, place in add_likeness(each.question or each.text, ranking)]
-                for (_, each), ranking in zip(asked, known, strict=True)
-            ]
-        texts = [each.text for _, each in asked]
-        if query.original:
-            rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
-        fused = fuse_wordings(rankings, texts)[: query.places]
-        return [(found[place.n], place) for place in fused if place.n in found], filtered
+        if query.everything:
+            fused = rankings[0]
+        else:
+            key = ranking_key(asked), query.places, query.question, query.original, tuple(found)
+            fused = reads.fuse(key, lambda: _fused(asked, rankings, found))
+        return [(found[place.n], place) for place in fused[: query.places] if place.n in found], filtered
 
     def _records(
         self, query: SearchQuery, ranked: Sequence[Ranked], reads: SharedReads
@@ -287,7 +284,7 @@ class Searcher:
         links = self.store.links_to([memory.id for memory in memories]) if memories else []
         if not any(kind == CONTRADICTS for _, _, kind, _ in links):
             return considered
-        from engram.review.conflicts import with_disputes  # most answers have no contradiction
+        from engram.decisions.conflicts import with_disputes  # most answers have no contradiction
 
         marked = {memory.id: memory for memory in with_disputes(self.store, memories)}
         return [
@@ -309,10 +306,27 @@ class Searcher:
         )  # fmt: skip
 
 
+def _fused(asked: Sequence[Asked], rankings: list[list[Ranked]], found: Mapping[int, StoredRecord]) -> list[Ranked]:
+    """The rankings of a question and its wordings in one, after the memories found were compared with each of them."""
+    query = asked[0][1]
+    if query.is_in_context:
+        from engram.recall.likeness import add_likeness
+
+        known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
+        questions = [each.question or each.text for _, each in asked]
+        rankings = add_likeness(list(zip(questions, known, strict=True)))
+    texts = [each.text for _, each in asked]
+    if query.original:
+        rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
+    return fuse_wordings(rankings, texts)
+
+
+def _is_embedded(query: SearchQuery) -> bool:
+    return query.mode != "keyword" and bool(query.text.strip())
+
+
 def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
-    if query.mode == "keyword" or not query.text.strip():
-        return None
-    return reads.vector(query.text[:MAX_QUESTION])
+    return reads.vector(query.text[:MAX_QUESTION]) if _is_embedded(query) else None
 
 
 def _task_vector(query: SearchQuery, reads: SharedReads) -> "array[float] | None":

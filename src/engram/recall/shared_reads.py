@@ -1,15 +1,18 @@
 """What the searches of one recall read from the store. They ask for much the same with different filters, so that each thing is read once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from engram.model.lazy import replace
+from engram.recall.query import Asked
+from engram.recall.ranking import JUDGED, Ranked, rank
 from engram.recall.typos import find_corrections
-from engram.store.protocol import Candidates, Filters, Query, Store, StoredRecord
+from engram.store.protocol import LIVE, Candidates, Filters, Query, Store, StoredRecord
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-__all__ = ["SharedReads"]
+__all__ = ["SharedReads", "ranking_key"]
 
 
 class SharedReads:
@@ -25,6 +28,8 @@ class SharedReads:
         self._records: dict[int, StoredRecord] = {}
         self._has_situations: bool | None = None
         self._corrections: dict[str, Mapping[str, str]] = {}
+        self._rankings: dict[object, tuple[int, list[list[Ranked]]]] = {}
+        self._fused: dict[object, list[Ranked]] = {}
 
     def may_have_situations(self) -> bool:
         """Whether a memory may say when it matters."""
@@ -34,10 +39,15 @@ class SharedReads:
 
     def vector(self, text: str) -> "Vectors | None":
         """The vector of a text; None without an embedder."""
-        if text not in self._vectors:
-            found = self._store.embed([text])
-            self._vectors[text] = found[0] if found is not None else None
+        self.embed([text])
         return self._vectors[text]
+
+    def embed(self, texts: Sequence[str]) -> None:
+        """Embed several texts at once."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
+            found = self._store.embed(missing)
+            self._vectors.update(zip(missing, [None] * len(missing) if found is None else found, strict=True))
 
     def corrections(self, text: str, filters: Filters) -> Mapping[str, str]:
         """Corrections of misspelled words by stored ones."""
@@ -47,18 +57,63 @@ class SharedReads:
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
+        return self.candidates_of_each([query], filters)[0]
+
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """What each retriever finds for a question and its wordings."""
+        known = [self._find_candidates(query, filters) for query in queries]
+        missing = [query for query, found in zip(queries, known, strict=True) if found is None]
+        new = self._store.candidates_of_each(missing, filters) if missing else []
+        self._candidates += [(query, filters, found) for query, found in zip(missing, new, strict=True)]
+        rest = iter(new)
+        return [next(rest) if found is None else found for found in known]
+
+    def _find_candidates(self, query: Query, filters: Filters) -> Candidates | None:
         for asked, given, found in self._candidates:
             if _is_same(asked, query) and given == filters:
                 return found
-        found = self._store.candidates(query, filters)
-        self._candidates.append((query, filters, found))
-        return found
+        return None
+
+    def rank(self, asked: Sequence[Asked]) -> list[list[Ranked]]:
+        """The documents ranked for each wording. A search that finds the same with other filters, as most do, takes the ranking of the first one."""
+        places, key = asked[0][1].places, ranking_key(asked)
+        known, rankings = self._rankings.get(key, (0, []))
+        if known < places:
+            known, rankings = self._rankings[key] = places, rank(self._store, asked)
+        return [ranking[:places] for ranking in rankings] if known > places else rankings
+
+    def fuse(self, key: object, fuse: Callable[[], list[Ranked]]) -> list[Ranked]:
+        """The rankings of a key fused, by `fuse` unless that was done before."""
+        if key not in self._fused:
+            self._fused[key] = fuse()
+        return self._fused[key]
 
     def records(self, numbers: Sequence[int]) -> dict[int, StoredRecord]:
         """Records by document number, without those that are gone."""
         missing = [n for n in numbers if n not in self._records]
         self._records.update((found.n, found) for found in (self._store.get_many(missing) if missing else ()))
         return {n: self._records[n] for n in numbers if n in self._records}
+
+
+def ranking_key(asked: Sequence[Asked]) -> object:
+    """What a ranking depends on."""
+    query = asked[0][1]
+    # A session is read with turns that need not pass the filters.
+    has_sessions = any(stand.parent for candidates, _ in asked for stand in candidates.positions.values())
+    filters = (
+        repr(_filters_of_turns(query.filters)) if has_sessions or query.known_then or not query.is_in_context else ""
+    )
+    wordings = tuple(
+        (each.text, each.terms, tuple(each.windows), found.total, tuple(found.lexical), tuple(found.semantic))
+        for found, each in asked
+    )
+    return query.mode, query.fusion, max(query.places, JUDGED), filters, wordings
+
+
+def _filters_of_turns(filters: Filters) -> Filters:
+    """The filters without those that every turn passes, which is always active and valid."""
+    passes = filters.statuses is None or set(LIVE) <= set(filters.statuses)
+    return replace(filters, statuses=None, valid_at=None) if passes and not filters.as_of else filters
 
 
 def _is_same(one: Query, other: Query) -> bool:

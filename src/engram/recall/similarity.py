@@ -58,6 +58,10 @@ class Alike:
     weights: Floats
     """How informative each term is, independent of the store."""
 
+    def of(self, rows: Integers) -> "Alike":
+        """The same for some of the terms."""
+        return Alike(self.same[rows], self.cosines[rows], self.worth[rows], self.weights[rows])
+
 
 class Lexicon:
     """The terms a process has seen, numbered, with their word vectors; each text is read and each word embedded once.

@@ -33,7 +33,7 @@ __all__ = [
     "is_question",
     "is_situated",
     "judged_by_situation",
-    "likenesses_to",
+    "likenesses_to_each",
     "task_vector",
 ]
 
@@ -79,9 +79,10 @@ def is_situated(hit: Hit) -> bool:
     return hit.memory is not None and bool(hit.memory.situation.strip())
 
 
-def likenesses_to(text: str, memories: Sequence[Memory]) -> list[float]:
-    """The likeness of each memory to a question or task."""
-    return compare_task(text).likenesses(memories)
+def likenesses_to_each(texts: Sequence[str], memories: Sequence[Memory]) -> list[list[float]]:
+    """The likeness of each memory to each of some questions or tasks."""
+    vectors = _vectors(memories)
+    return [compare_task(text).likenesses_of_vectors(vectors) for text in texts]
 
 
 def task_vector(task: str) -> "array[float]":
@@ -139,12 +140,15 @@ class ComparedTask:
     """A task, and how like it the memories it was compared with are; the searches of one recall find much the same ones."""
 
     def __init__(self, task: str) -> None:
-        self.vector = _table().prompt(task)
+        self.vector = _table().prompt_with_numpy(task)
         self._likes: dict[bytes, float] = {}
 
     def likenesses(self, memories: Sequence[Memory]) -> list[float]:
         """How like the task each is."""
-        vectors = _vectors(memories)
+        return self.likenesses_of_vectors(_vectors(memories))
+
+    def likenesses_of_vectors(self, vectors: Sequence[bytes]) -> list[float]:
+        """The same, by the task vectors of the memories."""
         new = [vector for vector in dict.fromkeys(vectors) if vector not in self._likes]
         self._likes.update(zip(new, likenesses(self.vector, new), strict=True))
         return [self._likes[vector] for vector in vectors]
@@ -167,7 +171,7 @@ def _table() -> TaskTable:
     return TaskTable()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def compare_task(task: str) -> ComparedTask:
     """Prepare a task for comparison with memories."""
     return ComparedTask(task)

@@ -83,10 +83,15 @@ def _find_closest(store: Store, word: str, filters: Filters) -> str:
         term = query_terms(edit)[:1]
         # If the stem belongs to a common word, accept only a common spelling.
         if term and (_is_common(edit) or not _is_common(word_of(term[0]))):
-            edits.setdefault(term[0], edit)
+            edits[term[0]] = max(edits.get(term[0], edit), edit, key=lambda one: _rank_spelling(one, term[0]))
     found = _count_visible(store, list(edits), filters)
     best = max(found, key=lambda term: (found[term], term), default="")
     return edits[best] if best else ""
+
+
+def _rank_spelling(spelling: str, stem: str) -> tuple[bool, bool, bool]:
+    """How likely a spelling is a word with this stem: the stem alone often is none."""
+    return spelling != stem and spelling == word_of(stem), _is_common(spelling), spelling != stem
 
 
 def _count_visible(store: Store, terms: Sequence[str], filters: Filters) -> dict[str, int]:

@@ -4,32 +4,27 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.gates.instructions import injection_problem
+from engram.decisions.approval import refuse_approval
+from engram.decisions.authority import BY_HAND, refuse_instructions, refuse_lower_tier, refuse_unapproved
+from engram.decisions.change import Change
+from engram.decisions.conflicts import conflict_link
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.resolution import confirmed, merged_into
+from engram.decisions.versions import refuse_second_head
 from engram.gates.pipeline import admit, judge, mention
 from engram.gates.proposal import GateSettings, Verdict
-from engram.gates.secrets.scan import checked_reason
 from engram.gates.trust import is_human
 from engram.model.decision import Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Memory, render_form
-from engram.review.approval import refuse_approval
-from engram.review.authority import refuse_changed, refuse_lower_tier
-from engram.review.conflicts import conflict_link
-from engram.review.lineage import (
-    BY_HAND,
-    Lineages,
-    refuse_foreign_versions,
-    refuse_outranked,
-    refuse_second_head,
-    refuse_unapproved,
-)
-from engram.review.resolution import confirmed, merged_into
+from engram.review.lineage import Lineages, refuse_foreign_versions
 from engram.rules.sources import said_by
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT
-from engram.store.references import Scopes, find_locked, find_memory, refuse_move
+from engram.store.references import Scopes, find_memory, refuse_move
 from engram.text.invisible import remove_invisible
 
 if TYPE_CHECKING:
@@ -69,19 +64,22 @@ class Amender:
         vectors = self.store.embed([meaning_of(wanted)])
         vector = vectors[0] if vectors is not None else None
         verdict = self._judged(wanted, actor, vector)
-        compared = sorted({found.scope, wanted.scope})
-        with self.store.deciding(
-            "amend", actor=actor, reason=checked_reason(reason), scopes=compared, about=[found.id]
-        ) as deciding:
-            before = _editable(find_locked(deciding, found.id, scopes))
-            refuse_outranked(actor, before, "edit")
+
+        def plan(memories: LockedMemories) -> Memory:
+            before = _editable(memories.targets[0])
             after = self._edited(before, changes, actor)
             refuse_unapproved(actor, before, after)
             refuse_lower_tier(actor, before, after)
             after = self._relinked(after, verdict)
-            refuse_second_head(deciding, after, self.clock())
-            deciding.put(after, vector if meaning_of(after) == meaning_of(wanted) else None)
-        return after
+            refuse_second_head(memories, after, memories.now)
+            memories.put(after, vector if meaning_of(after) == meaning_of(wanted) else None)
+            return after
+
+        change = Change(
+            op="amend", actor=actor, plan=plan, reason=reason, targets=[found.id], caller=scopes,
+            scopes={found.scope, wanted.scope},
+        )  # fmt: skip
+        return execute_change(self.store, self.clock, change)
 
     def _edited(self, memory: Memory, changes: Mapping[str, Any], actor: str) -> Memory:
         after = memory.but(**changes, updated=self.clock())
@@ -98,7 +96,7 @@ class Amender:
 
     def _judged(self, memory: Memory, actor: str, vector: "Vectors | None") -> Verdict:
         """What the gates say to the new wording, as if the editor had said it."""
-        from engram.capture.known import OtherKnown, propose
+        from engram.decisions.known import OtherKnown, propose
 
         said = memory.but(source="human") if is_human(actor) else memory
         verdict = judge(propose(said), OtherKnown(self.store, vector, own=memory.id), self.settings)
@@ -143,24 +141,26 @@ class Amender:
         statement = remove_invisible(statement)
         if not statement.strip():
             raise InvalidInput("merge needs a merged statement: --statement TEXT")
-        self._refuse_command(found[0].but(statement=statement), actor)
+        refuse_instructions(actor, found[0].but(statement=statement), "merge them")
         lineages = Lineages(self.store, self.clock)
         about = dict.fromkeys(version.id for memory in found for version in lineages.versions(memory.id))
-        about |= dict.fromkeys(memory.id for memory in found)
         refuse_foreign_versions(self.store, found[0].id, list(about), scopes)
-        with self.store.deciding(
-            "merge", actor=actor, reason=checked_reason(reason), scopes=[found[0].scope], about=about
-        ) as deciding:
-            memories = [_editable(find_locked(deciding, memory.id, scopes)) for memory in found]
-            for memory in memories:
-                refuse_changed(shown, memory)
-            survivor = max(memories, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
-            others = [memory for memory in memories if memory.id != survivor.id]
+
+        def plan(memories: LockedMemories) -> Memory:
+            merged = [_editable(memory) for memory in memories.targets]
+            survivor = max(merged, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
+            others = [memory for memory in merged if memory.id != survivor.id]
             _refuse_merge(actor, survivor, others, statement.strip(), self.settings)
             if is_human(actor):
                 survivor = survivor.but(learned_by=BY_HAND)
                 survivor = confirmed(survivor, actor) if survivor.status in CURRENT else survivor
-            return merged_into(deciding, survivor, others, statement, self.clock())
+            return merged_into(memories, survivor, others, statement, memories.now)
+
+        change = Change(
+            op="merge", actor=actor, plan=plan, reason=reason, targets=[memory.id for memory in found], caller=scopes,
+            shown=shown, scopes=[found[0].scope], related=about,
+        )  # fmt: skip
+        return execute_change(self.store, self.clock, change)
 
     def _mergeable(self, refs: Sequence[str], scopes: Scopes) -> list[Memory]:
         """The memories named; raises `InvalidInput` unless there are at least two, in one scope."""
@@ -173,11 +173,6 @@ class Amender:
             raise InvalidInput(f"these are in {' and '.join(owners)}: only memories of one scope can be merged")
         return list(found.values())
 
-    def _refuse_command(self, memory: Memory, actor: str) -> None:
-        problem = "" if is_human(actor) else injection_problem(memory)
-        if problem:
-            raise Refused(f"{problem}; a person may merge them at a terminal")
-
 
 def _editable(memory: Memory) -> Memory:
     """The memory; raises `Refused` for one that was decided about."""
@@ -189,9 +184,7 @@ def _editable(memory: Memory) -> Memory:
 def _refuse_merge(
     actor: str, survivor: Memory, others: Sequence[Memory], statement: str, settings: GateSettings
 ) -> None:
-    """Raise `Refused` where the actor may not change one of these, or would make active what only a person may."""
-    for memory in (survivor, *others):
-        refuse_outranked(actor, memory, "merge")
+    """Raise `Refused` where the actor would make active what only a person may."""
     if survivor.status in CURRENT:
         for other in others:
             refuse_approval(actor, other.but(statement=statement), settings)

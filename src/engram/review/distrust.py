@@ -6,6 +6,11 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NoReturn
 
+from engram.decisions.authority import BY_HAND, refuse_outranked
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import ends_before, settle
 from engram.gates.secrets.scan import refuse_secret
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
@@ -13,11 +18,9 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.reserved_keys import CORROBORATED_BY
 from engram.review.bulk import BulkDecision, new_bulk, sliced
-from engram.review.conflicts import release, waiting_on
-from engram.review.lineage import BY_HAND, ends_before, refuse_outranked, settle
 from engram.review.queue import APPROVE
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, rank_of
-from engram.store.protocol import Filters, Image, Store, Transaction
+from engram.store.protocol import Filters, Image, Store
 from engram.store.records import CURRENT, locked_memory
 
 STATE = "distrusted"
@@ -117,14 +120,18 @@ class Distrust:
         memories = self._brought(pattern, since)
         left = self._spared(memories, actor, include_confirmed)
         memories += self._corroborated(pattern, {memory.id for memory in memories})
-        taken = sorted((m for m in memories if m.id not in left), key=lambda memory: (memory.lineage, memory.id))
+        # Candidates come first, so that none becomes active because what it waits for is taken out.
+        taken = sorted(
+            (m for m in memories if m.id not in left),
+            key=lambda memory: (memory.status != "candidate", memory.lineage, memory.id),
+        )
         if dry_run:
             return BulkDecision("", DISTRUST, tuple(taken), left, pattern)
         mark, done = new_bulk(self.store), list[Memory]()
         # The list comes first: nothing of this source arrives while its memories are taken out.
         self._note(pattern, since, actor, mark)
         for ids in sliced([memory.id for memory in taken]):
-            done += self._slice(ids, {memory.id for memory in taken}, pattern, actor, mark)
+            done += self._take_out_slice(ids, pattern, actor, mark, left, include_confirmed=include_confirmed)
         return BulkDecision(mark, DISTRUST, tuple(done), left, pattern)
 
     def undo(self, source: str, actor: str) -> BulkDecision:
@@ -208,23 +215,39 @@ class Distrust:
         at = max([self.clock(), *(one.at for one in newest)]).isoformat()
         self.store.change_state(LAST, lambda _: {"source": pattern, "after": after, "at": at, "undone": undone})
 
-    def _slice(self, ids: Sequence[str], taken: set[str], pattern: str, actor: str, mark: str) -> list[Memory]:
-        waiting = [memory for memory in waiting_on(self.store, ids) if memory.id not in taken]
+    def _take_out_slice(
+        self,
+        ids: Sequence[str],
+        pattern: str,
+        actor: str,
+        mark: str,
+        left: dict[str, str],
+        *,
+        include_confirmed: bool,
+    ) -> list[Memory]:
+        """Take some memories out; those that a person wrote or confirmed in the meantime are added to `left`."""
         found = [memory for memory in map(self.store.get, ids) if memory is not None]
         versions = {i: version for one in found for i, version in self._replaced(one).items()}
-        scopes = sorted({memory.scope for memory in (*found, *waiting, *versions.values())})
-        about = dict.fromkeys([*ids, *versions, *(memory.id for memory in waiting)])
-        with self.store.deciding(
-            DISTRUST, actor=actor, reason=f"distrust {pattern}", session=mark, scopes=scopes, about=about
-        ) as deciding:
-            now = self.clock()
-            memories = [locked_memory(deciding, memory.id) for memory in found]
-            out = [_taken_out(memory, pattern, now) for memory in memories if memory.status in TAKEN]
+
+        def plan(memories: LockedMemories) -> list[Memory]:
+            taken = []
+            for memory in [locked_memory(memories, one.id) for one in found]:
+                why = _spared(memory, memories.history(memory.id), actor, include_confirmed)
+                if why and not _leans_on(memory, pattern):
+                    left[memory.id] = why
+                elif memory.status in TAKEN:
+                    taken.append(memory)
+            out = [_taken_out(memory, pattern, memories.now) for memory in taken]
             for memory in out:
-                deciding.put(memory)
-            self._bring_back(deciding, [memory for memory in memories if memory.status in TAKEN], now)
-            release(deciding, waiting, now)
-        return out
+                memories.put(memory)
+            self._bring_back(memories, taken, memories.now)
+            return out
+
+        change = Change(
+            op="distrust", actor=actor, plan=plan, note=f"distrust {pattern}", session=mark,
+            scopes={memory.scope for memory in (*found, *versions.values())}, related=[*ids, *versions],
+        )  # fmt: skip
+        return execute_change(self.store, self.clock, change)
 
     def _replaced(self, memory: Memory) -> dict[str, Memory]:
         """The other versions of the fact, and what was merged into it."""
@@ -232,17 +255,17 @@ class Distrust:
         merged = [other for other in map(self.store.get, memory.supersedes) if other is not None]
         return {other.id: other for other in (*versions, *merged)}
 
-    def _bring_back(self, deciding: Transaction, taken: Sequence[Memory], now: datetime) -> None:
+    def _bring_back(self, memories: LockedMemories, taken: Sequence[Memory], now: datetime) -> None:
         """Make current again what these memories replaced."""
         ends: dict[str, dict[str, datetime | None]] = {}
         for memory in taken:
             if memory.lineage:
                 ends.setdefault(memory.lineage, {}).update(ends_before(self.store, memory))
-            for other in filter(None, map(deciding.get, memory.supersedes)):
+            for other in filter(None, map(memories.get, memory.supersedes)):
                 if other.superseded_by == memory.id and not other.lineage and other.status == "superseded":
-                    deciding.put(self._before(other).but(updated=now))
+                    memories.put(self._before(other).but(updated=now))
         for lineage, cut_short in ends.items():
-            settle(deciding, lineage, now, cut_short)
+            settle(memories, lineage, now, cut_short)
 
     def _before(self, memory: Memory) -> Memory:
         """A merged memory as it was before."""

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from engram.decisions.conflicts import with_disputes
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CO_ACCESSED, Association, Evidence, Memory
-from engram.review.conflicts import with_disputes
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.scopes import shows
 from engram.rules.strength import links_at

@@ -7,33 +7,34 @@ stored. Tier 3, text that reads like an instruction, and what contradicts or rep
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
+from engram.decisions.approval import approve, refuse_settled, reject
+from engram.decisions.change import Change, Operation
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import replaced_by
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import mention
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import checked_reason
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.review.approval import approve_in, refuse_settled, reject_in
-from engram.review.authority import refuse_changed
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.groups import QueueFilters, matching
-from engram.review.lineage import refuse_foreign_versions, replaced_by
-from engram.review.queue import APPROVE, QueueReader, ReviewItem
+from engram.review.lineage import refuse_foreign_versions
+from engram.review.queue import APPROVE, REJECT, QueueReader, ReviewItem
 from engram.rules.sources import Rank, rank_of
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.protocol import Store, Transaction
-from engram.store.records import locked_memory
+from engram.store.protocol import Store
 from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-BY_RULE = "autopromote"
+BY_RULE: Final = "autopromote"
 WAITS = "; it waits for review"
 """How the trust gate ends a reason, which a list of what waits need not repeat."""
 
@@ -78,15 +79,17 @@ class Promotion:
         """Promote what a plan names, unless something has changed since; verification stays what it was."""
         left = dict(plan.waiting)
 
-        def promote(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
-            active = reinforced(memory, now).but(status="active", updated=now)
-            deciding.check(active)
-            if heads := replaced_by(deciding, active):
+        def promote(memories: LockedMemories, memory: Memory) -> Memory:
+            refuse_settled(memories, memory)
+            active = reinforced(memory, memories.now).but(status="active", updated=memories.now)
+            memories.check(active)
+            if heads := replaced_by(memories, active):
                 raise InvalidInput(f"would replace {mention(heads[0])}; a person decides")
-            deciding.put(active)
+            memories.put(active)
             return active
 
-        return _decided(self.store, self.clock, BY_RULE, plan.promoted, actor, "", promote, left, plan.promoted)
+        bulk = _BulkChange(op=BY_RULE, actor=actor, decide=promote, shown=plan.promoted)
+        return bulk.execute(self.store, self.clock, plan.promoted, left)
 
     def _held_back(self, item: ReviewItem) -> str:
         """Why a candidate waits by what it is itself; "" where the settings let it be promoted."""
@@ -142,7 +145,7 @@ class Promotion:
 def decide_all(
     store: Store,
     clock: Callable[[], datetime],
-    op: str,
+    op: Literal["approve", "reject"],
     refs: Sequence[str],
     actor: str,
     reason: str,
@@ -160,35 +163,46 @@ def decide_all(
             found[memory.id] = memory
         except (NotFound, Refused) as error:
             left[ref] = str(error)
-    decide = partial(approve_in, settings=settings) if op == APPROVE else reject_in
-    return _decided(store, clock, op, list(found.values()), actor, checked_reason(reason), decide, left, shown)
+
+    def decide(memories: LockedMemories, memory: Memory) -> Memory:
+        return approve(memories, memory, actor, settings) if op == APPROVE else reject(memories, memory, actor)
+
+    bulk = _BulkChange(op=op, actor=actor, decide=decide, reason=reason, shown=shown, caller=scopes)
+    return bulk.execute(store, clock, list(found.values()), left)
 
 
-def _decided(
-    store: Store,
-    clock: Callable[[], datetime],
-    op: str,
-    memories: Sequence[Memory],
-    actor: str,
-    reason: str,
-    decide: Callable[[Transaction, Memory, str, datetime], Memory],
-    left: dict[str, str],
-    shown: Sequence[Memory],
-) -> BulkDecision:
-    """Decide about memories in slices, each one entry of the journal with the mark of this decision."""
-    read = {memory.id: memory for memory in shown}
-    mark, done, by_id = new_bulk(store), list[Memory](), {memory.id: memory for memory in memories}
-    for ids in sliced(list(by_id)):
-        part = [by_id[i] for i in ids]
-        scopes = sorted({memory.scope for memory in part}) if op != "reject" else []
-        about = [*ids, *(older for memory in part for older in memory.supersedes)]
-        with store.deciding(op, actor=actor, reason=reason, session=mark, scopes=scopes, about=about) as deciding:
-            for memory_id in ids:
-                try:
-                    memory = locked_memory(deciding, memory_id)
-                    refuse_settled(store, memory)
-                    refuse_changed([read[memory_id]] if memory_id in read else (), memory)
-                    done.append(decide(deciding, memory, actor, clock()))
-                except (InvalidInput, NotFound, Refused) as error:
-                    left[memory_id] = str(error)
-    return BulkDecision(mark, op, tuple(done), left)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BulkChange:
+    """One decision about many memories, in slices, each one entry of the journal with the mark of the decision."""
+
+    op: Operation
+    actor: str
+    decide: Callable[[LockedMemories, Memory], Memory]
+    reason: str = ""
+    shown: Sequence[Memory] = ()
+    caller: Scopes = None
+
+    def execute(
+        self, store: Store, clock: Callable[[], datetime], memories: Sequence[Memory], left: dict[str, str]
+    ) -> BulkDecision:
+        """Decide about each memory; what cannot be decided is added to `left`, with the reason."""
+        mark, done, by_id = new_bulk(store), list[Memory](), {memory.id: memory for memory in memories}
+        for ids in sliced(list(by_id)):
+            part = [by_id[i] for i in ids]
+            change = Change(
+                op=self.op, actor=self.actor, plan=partial(self._decide_slice, ids, left), reason=self.reason, session=mark,
+                caller=self.caller, shown=self.shown,
+                scopes={memory.scope for memory in part} if self.op != REJECT else (),
+                related=[*ids, *(older for memory in part for older in memory.supersedes)],
+            )  # fmt: skip
+            done += execute_change(store, clock, change)
+        return BulkDecision(mark, self.op, tuple(done), left)
+
+    def _decide_slice(self, ids: Sequence[str], left: dict[str, str], memories: LockedMemories) -> list[Memory]:
+        done = []
+        for memory_id in ids:
+            try:
+                done.append(self.decide(memories, memories.take(memory_id)))
+            except (InvalidInput, NotFound, Refused) as error:
+                left[memory_id] = str(error)
+        return done

@@ -83,7 +83,7 @@ def neighbours_of(
     store: Store, memory: Memory, vector: "Vectors | None", scopes: Collection[str] | None = ()
 ) -> RelatedMemories:
     """How a stored memory relates to the others of its scope, and to those it is linked to in the scopes that the caller sees."""
-    from engram.capture.known import OtherKnown, propose
+    from engram.decisions.known import OtherKnown, propose
 
     known = OtherKnown(store, vector, own=memory.id)
     proposal = propose(memory)
@@ -105,7 +105,7 @@ def neighbours_of(
 
 def _linked(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Memory]:
     """The live memories that this one probably repeats, or that probably repeat it."""
-    from engram.capture.known import COMPARED
+    from engram.decisions.known import COMPARED
 
     ids = [link.target for link in memory.associations if link.type == MAY_REPEAT]
     if memory.id:

@@ -1,8 +1,12 @@
 """What waits for a person: read in few queries, whatever the length of the queue."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.gates.trust import tier_3_reason
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
@@ -11,9 +15,10 @@ from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
 from engram.rules.scopes import shows
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT, locked_memory
+from engram.store.records import CURRENT
 
-APPROVE, REJECT = "approve", "reject"
+APPROVE: Final = "approve"
+REJECT: Final = "reject"
 CHOICES = ("new", "old", "merge", "both")
 WAITS_AS = ("contradiction", "update", "forget", "candidate", "retirement")
 """What a memory can wait as, in the order it is listed."""
@@ -151,17 +156,21 @@ def _targets(memory: Memory, kind: str) -> list[str]:
     return [link.target for link in memory.associations if link.type == kind]
 
 
-def request_forget(store: Store, ref: str, *, actor: str, where: str) -> bool:
+def request_forget(store: Store, clock: Callable[[], datetime], ref: str, *, actor: str, where: str) -> bool:
     """Put a memory before a person that this actor asked to forget and may not; whether it was not there already.
 
     The request is part of the memory's metadata, so that every backend, copy and migration carries it.
     """
-    with store.deciding("request", actor=actor, reason=f"asked to forget it in {where}", about=[ref]) as deciding:
-        memory = locked_memory(deciding, ref)
+
+    def plan(memories: LockedMemories) -> bool:
+        (memory,) = memories.targets
         if is_to_be_forgotten(memory):
             return False
-        deciding.put(memory.but(metadata={**memory.metadata, FORGET_REQUESTED: f"{actor} in {where}"}))
-    return True
+        memories.put(memory.but(metadata={**memory.metadata, FORGET_REQUESTED: f"{actor} in {where}"}))
+        return True
+
+    change = Change(op="request", actor=actor, plan=plan, note=f"asked to forget it in {where}", targets=[ref])
+    return execute_change(store, clock, change)
 
 
 def is_to_be_forgotten(memory: Memory) -> bool:

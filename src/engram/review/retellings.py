@@ -4,25 +4,26 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.decisions.change import Change
+from engram.decisions.conflicts import conflict_link
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import admit, mention
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import checked_reason
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
 from engram.model.event import quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory, Retelling
 from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
-from engram.review.authority import refuse_changed, refuse_overturning
-from engram.review.conflicts import conflict_link
 from engram.review.distrust import distrust_reason
-from engram.review.lineage import refuse_outranked
 from engram.rules.scopes import shows
 from engram.rules.sources import CAPTURED, rank_of
 from engram.store.documents import meaning_of
-from engram.store.protocol import NewEvent, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Store
 from engram.store.records import CURRENT
-from engram.store.references import Scopes, find_locked, find_memory
+from engram.store.references import Scopes, find_memory
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
 
@@ -114,36 +115,29 @@ class Separation:
         vector = vectors[0] if vectors is not None else None
         self._refuse_new(new, found)
         new = self._linked(new, found, vector)
-        compared = sorted({found.scope, new.scope})
-        with self.store.deciding(
-            "separate",
-            actor=actor,
-            reason=checked_reason(reason),
-            session=new.session,
-            scopes=compared,
-            about=[found.id],
-        ) as deciding:
-            now, memory = self.clock(), find_locked(deciding, found.id, scopes)
-            refuse_changed(shown, memory)
+
+        def plan(memories: LockedMemories) -> Memory:
+            (memory,), now = memories.targets, memories.now
             if not set(map(_place, evidence)) <= set(map(_place, memory.evidence)):
                 raise ChangedMeanwhile(
                     f"{memory.id} was changed while you read it; nothing was decided: `engram show {memory.id}`"
                 )
-            self._refuse(actor, memory)
+            if memory.status not in SEPARABLE:
+                raise Refused(
+                    f"{memory.id} is {memory.status}: a retelling is taken only out of what waits, is current or was rejected"
+                )
             left = tuple(one for one in memory.evidence if one not in evidence)
-            deciding.put(memory.but(evidence=left, updated=now))
-            name = deciding.free_name(slug(new.statement), new.scope)
-            new = new.but(id=deciding.new_id(now), name=name, created=now, updated=now)
-            deciding.put(new, vector)
-        return new
+            memories.put(memory.but(evidence=left, updated=now))
+            name = memories.free_name(slug(new.statement), new.scope)
+            separated = new.but(id=memories.new_id(now), name=name, created=now, updated=now)
+            memories.put(separated, vector)
+            return separated
 
-    def _refuse(self, actor: str, memory: Memory) -> None:
-        if memory.status not in SEPARABLE:
-            raise Refused(
-                f"{memory.id} is {memory.status}: a retelling is taken only out of what waits, is current or was rejected"
-            )
-        refuse_overturning(actor, memory, self.store.history(memory.id))
-        refuse_outranked(actor, memory, "take a retelling out of")
+        change = Change(
+            op="separate", actor=actor, plan=plan, reason=reason, session=new.session, targets=[found.id], caller=scopes,
+            shown=shown, scopes={found.scope, new.scope},
+        )  # fmt: skip
+        return execute_change(self.store, self.clock, change)
 
     def _candidate(self, memory: Memory, words: str, evidence: Sequence[Evidence]) -> Memory:
         """What the retelling would have become. A file may claim any source for it, so it is no more trusted than the memory."""
@@ -169,7 +163,7 @@ class Separation:
 
     def _linked(self, new: Memory, memory: Memory, vector: "Vectors | None") -> Memory:
         """The candidate, linked to the current memories that it contradicts."""
-        from engram.capture.known import OtherKnown, propose
+        from engram.decisions.known import OtherKnown, propose
 
         proposal = propose(new)
         near = Neighbourhood(proposal, OtherKnown(self.store, vector, own=memory.id).near(proposal))

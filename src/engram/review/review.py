@@ -5,26 +5,29 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
+from engram.decisions.approval import approve, refuse_approval, refuse_contradiction, refuse_settled, reject
+from engram.decisions.authority import refuse_outranked, refuse_rejection
+from engram.decisions.change import Change
+from engram.decisions.conflicts import outdated
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.resolution import confirmed, keep_both, keep_old, keep_one, merged_into
+from engram.decisions.versions import contradicted
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import checked_reason
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.reserved_keys import FORGET_REQUESTED
-from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
-from engram.review.authority import refuse_changed, refuse_rejection
-from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
-from engram.review.lineage import Lineages, contradicted, refuse_foreign_versions, refuse_outranked
+from engram.review.lineage import Lineages, refuse_foreign_versions
 from engram.review.queue import APPROVE, CHOICES, REJECT, QueueReader, ReviewItem, is_to_be_forgotten
-from engram.review.resolution import confirmed, keep_both, keep_old, keep_one, merged_into
 from engram.rules.argument_limits import limit_arguments
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
-from engram.store.protocol import Store, Transaction
+from engram.store.protocol import Store
 from engram.store.records import CURRENT
-from engram.store.references import Scopes, find_locked, find_memory
+from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
     from engram.model.fields import ChangedFields
@@ -111,37 +114,34 @@ class Review:
         if keep not in CHOICES:
             raise InvalidInput(f"Unknown choice {keep!r}; choose {', '.join(CHOICES)}")
         new, old = self._pair(ref, scopes)
-        now = self.clock()
-        waiting = [other for other in waiting_on(self.store, [old.id]) if other.id != new.id]
         lineages = Lineages(self.store, self.clock)
         versions = [version.id for each in (new, old) for version in lineages.versions(each.id)]
         refuse_foreign_versions(self.store, new.id, versions, scopes)
-        compared = sorted({new.scope, old.scope})
-        about = list(dict.fromkeys((new.id, old.id, *versions, *(other.id for other in waiting))))
-        with self.store.deciding(
-            "resolve", actor=actor, reason=f"keep {keep}", scopes=compared, about=about
-        ) as deciding:
-            new, old = find_locked(deciding, new.id, scopes), find_locked(deciding, old.id, scopes)
+
+        def plan(memories: LockedMemories) -> Memory:
+            new, old = memories.targets
             if new.status not in CURRENT:
-                refuse_settled(self.store, new)
-            for memory in (new, old):
-                refuse_changed(shown, memory)
+                refuse_settled(memories, new)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
                 refuse_outranked(actor, changed, "settle a contradiction against")
             if keep == "old":
                 if new.status == "candidate":
                     refuse_rejection(actor, new)
-                return keep_old(deciding, new, old, now)
+                return keep_old(memories, new, old, memories.now)
             if new.status == "candidate":
                 refuse_approval(actor, new, self.settings)
             new = confirmed(new, actor)
             if keep == "both":
-                return keep_both(deciding, new, old, situations, now)
+                return keep_both(memories, new, old, situations, memories.now)
             if keep == "merge":
-                return merged_into(deciding, confirmed(old, actor), [new], statement, now)
-            kept = keep_one(deciding, new, old, now)
-            release(deciding, waiting, now)
-            return kept
+                return merged_into(memories, confirmed(old, actor), [new], statement, memories.now)
+            return keep_one(memories, new, old, memories.now)
+
+        change = Change(
+            op="resolve", actor=actor, plan=plan, note=f"keep {keep}", targets=[new.id, old.id], caller=scopes, shown=shown,
+            scopes={new.scope, old.scope}, related=versions,
+        )  # fmt: skip
+        return execute_change(self.store, self.clock, change)
 
     def _pair(self, ref: str, scopes: Scopes) -> tuple[Memory, Memory]:
         new = find_memory(self.store, ref, scopes, to_change=True)
@@ -182,7 +182,16 @@ class Review:
             )
         if meant == "contradiction":
             refuse_contradiction(waiting, contradicted(partial(self.store.get, scopes=scopes), waiting))
-        return self._decide(waiting, APPROVE, actor, reason, partial(approve_in, settings=self.settings), shown, scopes)
+        refuse_foreign_versions(self.store, waiting.id, waiting.supersedes, scopes)
+
+        def plan(memories: LockedMemories) -> Memory:
+            return approve(memories, memories.targets[0], actor, self.settings)
+
+        change = Change(
+            op=APPROVE, actor=actor, plan=plan, reason=reason, targets=[waiting.id], caller=scopes, shown=shown,
+            scopes=[waiting.scope], related=waiting.supersedes,
+        )  # fmt: skip
+        return execute_change(self.store, self.clock, change)
 
     def reject(
         self,
@@ -204,42 +213,31 @@ class Review:
             return self.resolve(found.id, "both", actor=actor, shown=shown, scopes=scopes)
         if meant == "forget":
             return self._keep_requested(found, actor, reason, shown, scopes)
-        return self._decide(found, REJECT, actor, reason, reject_in, shown, scopes)
 
-    def _decide(
-        self,
-        found: Memory,
-        op: str,
-        actor: str,
-        reason: str,
-        decide: Callable[[Transaction, Memory, str, datetime], Memory],
-        shown: Sequence[Memory],
-        scopes: Scopes,
-    ) -> Memory:
-        """One decision about a candidate; raises `Refused` where somebody else has decided meanwhile."""
-        compared = [found.scope] if op == APPROVE else []
-        about = [found.id, *found.supersedes]
-        if op == APPROVE:
-            refuse_foreign_versions(self.store, found.id, found.supersedes, scopes)
-        with self.store.deciding(
-            op, actor=actor, reason=checked_reason(reason), scopes=compared, about=about
-        ) as deciding:
-            memory = find_locked(deciding, found.id, scopes)
-            refuse_settled(self.store, memory)
-            refuse_changed(shown, memory)
-            return decide(deciding, memory, actor, self.clock())
+        def plan(memories: LockedMemories) -> Memory:
+            return reject(memories, memories.targets[0], actor)
+
+        change = Change(
+            op=REJECT, actor=actor, plan=plan, reason=reason, targets=[found.id], caller=scopes, shown=shown
+        )
+        return execute_change(self.store, self.clock, change)
 
     def _keep_requested(
         self, found: Memory, actor: str, reason: str, shown: Sequence[Memory], scopes: Scopes
     ) -> Memory:
         """A memory that somebody asked to forget, without that request."""
-        with self.store.deciding(REJECT, actor=actor, reason=checked_reason(reason), about=[found.id]) as deciding:
-            memory = find_locked(deciding, found.id, scopes)
+
+        def plan(memories: LockedMemories) -> Memory:
+            (memory,) = memories.targets
             refuse_outranked(actor, memory, REJECT)
-            refuse_changed(shown, memory)
-            kept = {key: value for key, value in memory.metadata.items() if key != FORGET_REQUESTED}
-            deciding.put(memory.but(metadata=kept))
-        return memory.but(metadata=kept)
+            metadata = {key: value for key, value in memory.metadata.items() if key != FORGET_REQUESTED}
+            memories.put(kept := memory.but(metadata=metadata))
+            return kept
+
+        change = Change(
+            op=REJECT, actor=actor, plan=plan, reason=reason, targets=[found.id], caller=scopes, shown=shown
+        )
+        return execute_change(self.store, self.clock, change)
 
     def _meant(self, memory: Memory, waits_as: str, scopes: Scopes) -> str:
         """What a memory waits as, of what is to be decided; raises `InvalidInput` where that is not clear, or it does not wait so."""
@@ -282,12 +280,15 @@ class Review:
         if not checked_fraction(boost, "boost"):
             raise InvalidInput("boost must be above 0, and at most 1")
         found = find_memory(self.store, ref, scopes, to_change=True)
-        with self.store.deciding("reinforce", actor=actor, about=[found.id]) as deciding:
-            now, memory = self.clock(), find_locked(deciding, found.id, scopes)
-            refuse_changed(shown, memory)
-            memory = reinforced(memory, now, boost=boost).but(last_verified=now)
-            deciding.put(memory)
-        return memory
+
+        def plan(memories: LockedMemories) -> Memory:
+            (memory,) = memories.targets
+            after = reinforced(memory, memories.now, boost=boost).but(last_verified=memories.now)
+            memories.put(after)
+            return after
+
+        change = Change(op="reinforce", actor=actor, plan=plan, targets=[found.id], caller=scopes, shown=shown)
+        return execute_change(self.store, self.clock, change)
 
     def edit(
         self,

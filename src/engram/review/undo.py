@@ -5,16 +5,19 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from engram.decisions.authority import last_decision, refuse_overturning, refuse_undoing
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import refuse_second_head, settle
 from engram.model.decision import DISTRUST
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.errors import ChangedMeanwhile, InvalidInput, NotFound, Refused
 from engram.model.lazy import fields, replace
 from engram.model.memory import Activation, Association, Evidence, Memory
-from engram.review.authority import refuse_overturning
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
-from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
 from engram.rules.scopes import may_change
 from engram.store.history import MAKING, is_automatic
-from engram.store.protocol import Image, Store, Transaction
+from engram.store.protocol import Image, Store
 from engram.store.records import CURRENT, locked_memory
 from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
@@ -203,32 +206,52 @@ def _undone(
 
     Raises `Refused` where `numbers` are given and a memory was decided about after those decisions, perhaps a moment ago.
     """
-    from engram.review.conflicts import release, waiting_on
-
-    waiting = waiting_on(store, list(wanted))
     last = next(iter(wanted.values()))
     reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
-    scopes = _scopes(store, list(wanted))
-    about = [*wanted, *(version.id for i in wanted for version in _all_versions(store, i))]
-    about += [other.id for other in waiting]
-    with store.deciding("undo", actor=actor, reason=reason, session=session, scopes=scopes, about=about) as deciding:
+
+    def plan(memories: LockedMemories) -> list[Memory]:
         told = store.histories(list(wanted))
         if numbers:
             _refuse_decided_since(told, numbers, actor, session)
-        restored = {i: _restored(deciding, i, told[i], wanted[i], now) for i in wanted}
-        replaced = _replaced_since(deciding, restored.values())
+        else:
+            _refuse_undoing_again(memories, told, wanted, subjects, actor)
+        restored = {i: _restored(memories, i, told[i], wanted[i], now) for i in wanted}
+        replaced = _replaced_since(memories, restored.values())
         for other in restored.values():
-            _refuse_split(locked_memory(deciding, other.id), other, wanted)
+            _refuse_split(locked_memory(memories, other.id), other, wanted)
         for other in restored.values():
-            deciding.put(other)
-        _put_in_order(deciding, list(restored.values()), now)
-        release(deciding, waiting, now)
-        found = [_as_restored(deciding, restored[i]) for i in subjects]
+            memories.put(other)
+        _put_in_order(memories, list(restored.values()), now)
+        found = [_as_restored(memories, restored[i]) for i in subjects]
         if replaced is not None:
             raise Refused(
                 f"{replaced.id} cannot be undone: {replaced.superseded_by} has replaced it since; undo that first"
             )
         return found
+
+    change = Change(
+        op="undo", actor=actor, plan=plan, note=reason, session=session, scopes=_scopes(store, list(wanted)),
+        related=[*wanted, *(version.id for i in wanted for version in _all_versions(store, i))],
+    )  # fmt: skip
+    return execute_change(store, lambda: now, change)
+
+
+def _refuse_undoing_again(
+    memories: LockedMemories,
+    told: Mapping[str, list[Image]],
+    wanted: Mapping[str, Image],
+    subjects: Sequence[str],
+    actor: str,
+) -> None:
+    """Raise where somebody has decided about these memories since they were read, in a way that the actor may not undo."""
+    for memory_id in wanted:
+        memory = locked_memory(memories, memory_id)
+        if memory_id not in subjects:
+            refuse_overturning(actor, memory, told[memory_id])
+            continue
+        refuse_undoing(actor, memory, told[memory_id])
+        if last_decision(told[memory_id]).seq != wanted[memory_id].seq:
+            raise ChangedMeanwhile(f"{memory_id} was decided about meanwhile; nothing was undone: look again")
 
 
 def _refuse_decided_since(told: Mapping[str, list[Image]], numbers: Collection[int], actor: str, session: str) -> None:
@@ -245,15 +268,15 @@ def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> 
         raise Refused(f"{memory.id} cannot wait again: {newer} has replaced it since; undo that first")
 
 
-def _replaced_since(deciding: Transaction, restored: Iterable[Memory]) -> Memory | None:
+def _replaced_since(memories: LockedMemories, restored: Iterable[Memory]) -> Memory | None:
     """The memory that would be withdrawn although a newer version has replaced it: what that one replaced must not return beside it."""
-    withdrawn = [locked_memory(deciding, memory.id) for memory in restored if memory.status == "retired"]
+    withdrawn = [locked_memory(memories, memory.id) for memory in restored if memory.status == "retired"]
     return next((memory for memory in withdrawn if memory.status == "superseded" and memory.superseded_by), None)
 
 
 def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:
     """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
-    from engram.review.conflicts import waited_on
+    from engram.decisions.conflicts import waited_on
 
     released = [other.id for other in waited_on(store, [memory.id, *memory.supersedes])]
     return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by or i in released]
@@ -264,16 +287,16 @@ def _all_versions(store: Store, memory_id: str) -> list[Memory]:
     return store.lineage(memory.lineage) if memory is not None and memory.lineage else []
 
 
-def _put_in_order(deciding: Transaction, restored: list[Memory], now: datetime) -> None:
+def _put_in_order(memories: LockedMemories, restored: list[Memory], now: datetime) -> None:
     for lineage in dict.fromkeys(memory.lineage for memory in restored):
-        settle(deciding, lineage, now)
+        settle(memories, lineage, now)
     for memory in restored:
-        refuse_second_head(deciding, locked_memory(deciding, memory.id), now)
+        refuse_second_head(memories, locked_memory(memories, memory.id), now)
 
 
-def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
+def _as_restored(memories: LockedMemories, wanted: Memory) -> Memory:
     """The restored memory; raises `Refused` where another has replaced it since."""
-    memory = locked_memory(deciding, wanted.id)
+    memory = locked_memory(memories, wanted.id)
     if wanted.status in CURRENT and memory.status not in CURRENT:
         raise Refused(
             f"{memory.id} cannot become current again: {memory.superseded_by} has replaced it since; undo that first, "
@@ -288,8 +311,8 @@ def _scopes(store: Store, ids: list[str]) -> list[str]:
     return sorted({image.memory.scope for history in told for image in history if image.memory is not None})
 
 
-def _restored(deciding: Transaction, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:
-    current = locked_memory(deciding, memory_id)
+def _restored(memories: LockedMemories, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:
+    current = locked_memory(memories, memory_id)
     before = _before(history, last)
     if before is not None:
         lineage = before.lineage or ("" if _has_joined(current, before) else current.lineage)

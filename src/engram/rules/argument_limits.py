@@ -26,7 +26,7 @@ MAX_TEXT_CHARS = 8 * 1024 * 1024
 """Characters of a text that is stored as it is, and of all texts in a mapping together."""
 MAX_ITEMS = 100_000
 """Entries of a list of names."""
-_CHECKED_BY_VERB = frozenset({("add_batch", "items")})
+CHECKED_BY_VERB = frozenset({("add_batch", "items")})
 """Arguments whose entries a verb checks one by one, since it names or skips the one that is too large."""
 
 _BY_SIZE: dict[int, tuple[str, ...]] = {
@@ -106,7 +106,7 @@ def limit_verb(verb: Verb) -> Verb:
     @wraps(verb)
     def limited(*args: Any, **given: Any) -> Any:
         for name, value in (*zip(names, args, strict=False), *given.items()):
-            if (verb.__name__, name) not in _CHECKED_BY_VERB:
+            if (verb.__name__, name) not in CHECKED_BY_VERB:
                 check_argument(name, value)
         return verb(*args, **given)
 

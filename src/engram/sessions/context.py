@@ -116,8 +116,8 @@ class ContextBuilder:
     def _points(self, task_id: str, limit: int) -> list[Checkpoint]:
         """The checkpoints, the latest one of progress first: the manifest of a document does not report progress."""
         store = self.searcher.store
-        points = store.checkpoints(task_id, max(1, limit))
-        latest = _progress(points) or (_progress(store.checkpoints(task_id)) if points else None)
+        points = store.list_records(Checkpoint, of=task_id, limit=max(1, limit))
+        latest = _progress(points) or (_progress(store.list_records(Checkpoint, of=task_id)) if points else None)
         if latest is None:
             return points
         return [latest, *(point for point in points if point.id != latest.id)][: max(1, limit)]

@@ -53,7 +53,9 @@ class EarlierSessions:
 
     def newest(self, scopes: tuple[str, ...] | None, room: int) -> tuple[EarlierSession, ...]:
         """The newest sessions with a summary, each cut to `room` tokens."""
-        summarised = (one for one in self.searcher.store.sessions(_LAST_ONES, scopes) if one.summary)
+        summarised = (
+            one for one in self.searcher.store.list_records(Session, limit=_LAST_ONES, scopes=scopes) if one.summary
+        )
         found = islice(filter(self._may_mention, summarised), MOST_SESSIONS)
         return tuple(EarlierSession(one.id, one.ended, self._line(one, room)) for one in found)
 
@@ -62,14 +64,16 @@ class EarlierSessions:
         filters = Filters(kinds=("event",), scopes=scopes)
         hits = self.searcher.search(SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=HELPFUL).checked())
         named = dict.fromkeys(hit.event.session for hit in hits if hit.event is not None)
-        found = (session for name in named if (session := self.searcher.store.session(name)) and session.summary)
+        found = (
+            session for name in named if (session := self.searcher.store.load_record(Session, name)) and session.summary
+        )
         summarised = (session for session in found if self._may_mention(session))
         for _, session in zip(range(MOST_SESSIONS), summarised, strict=False):
             yield session
 
     def _last(self, scopes: tuple[str, ...] | None, now: datetime) -> list[Session]:
         """The last session that ended, if that was recently."""
-        sessions = self.searcher.store.sessions(_LAST_ONES, scopes)
+        sessions = self.searcher.store.list_records(Session, limit=_LAST_ONES, scopes=scopes)
         recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT)
         return list(islice(filter(self._may_mention, recent), 1))
 

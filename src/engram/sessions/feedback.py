@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
@@ -17,6 +17,8 @@ from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from engram.decisions.locked import LockedMemories
 
 
 def rate(
@@ -42,7 +44,7 @@ def rate(
     store.note_use(Use(kind, (memory.id,), at, session, signal))
     memory = rated(memory, signal, at, by_person=by_person)
     with suppress(StoreError):
-        fold(store, [memory.id], session=session, op="rate", actor=actor)
+        fold(store, [memory.id], at, session=session, op="rate", actor=actor)
         memory = store.get(memory.id) or memory
     return memory
 
@@ -50,31 +52,39 @@ def rate(
 def fold(
     store: Store,
     ids: Iterable[str],
+    now: datetime,
     *,
     session: str = "",
     then: "Callable[[Memory], Memory] | None" = None,
-    op: str = "use",
+    op: Literal["use", "rate"] = "use",
     actor: str = ENGRAM,
 ) -> list[str]:
     """Fold every recorded use into these memories, as one journal entry; `then` may change each further. Returns the changed ids."""
+    from engram.decisions.change import Change
+    from engram.decisions.execution import execute_change  # a process that only recalls needs no gates
+
     wanted = store.owned(dict.fromkeys(ids))
     if not wanted:
         return []
     uses: dict[str, list[Use]] = {memory_id: [] for memory_id in wanted}
-    for use in store.uses_of(wanted):
+    for use in store.uses(wanted):
         uses[use.ids[0]].append(use)
-    changed = []
-    with store.deciding(op, actor=actor, session=session, about=wanted) as deciding:
+
+    def plan(memories: "LockedMemories") -> list[str]:
+        changed = []
         for memory_id in wanted:
-            memory = deciding.get(memory_id)
+            memory = memories.get(memory_id)
             if memory is None:
                 continue
             after = folded(memory, uses[memory_id])
             after = then(after) if then else after
             if after != memory:
-                deciding.put(after)
+                memories.put(after)
                 changed.append(memory_id)
-    return changed
+        return changed
+
+    change = Change(op=op, actor=actor, plan=plan, session=session, related=wanted)
+    return execute_change(store, lambda: now, change)
 
 
 def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
@@ -82,7 +92,7 @@ def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
 
     Running it again for the same end changes nothing: a link reinforced at that very moment is left alone.
     """
-    uses = store.uses_in(session)
+    uses = store.uses(session=session)
     injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
     owners = {memory_id: store.owner_of(memory_id) or "" for memory_id in injected}
 
@@ -95,4 +105,4 @@ def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
         )
         return co_accessed(memory, others, ended) if memory.id in injected and others else memory
 
-    return fold(store, dict.fromkeys(i for use in uses for i in use.ids), session=session, then=linked)
+    return fold(store, dict.fromkeys(i for use in uses for i in use.ids), ended, session=session, then=linked)

@@ -68,7 +68,9 @@ class Jobs:
         """Jobs that are not done, oldest first: waiting, leased or dead; everyone's, or those about ledgers of these scopes."""
         if status is not None and status not in JOB_STATES:
             raise InvalidInput(f"Unknown job status {status!r}; choose {', '.join(JOB_STATES)}")
-        return self.store.jobs([status] if status else None, checked_length(limit), scopes)
+        return self.store.list_records(
+            Job, statuses=[status] if status else None, limit=checked_length(limit), scopes=scopes
+        )
 
     def retry(self, job_id: str, *, scopes: Collection[str] | None = None) -> Job:
         """Make a dead job wait again, with its attempts reset."""

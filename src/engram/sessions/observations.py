@@ -10,7 +10,7 @@ from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.fields import aware
 from engram.model.reserved_keys import OF_EVENTS, refuse_reserved
-from engram.store.protocol import NewEvent
+from engram.store.new_events import NewEvent
 
 _FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "metadata", "task"})
 MAX_CONTENT = 8 * 1024 * 1024

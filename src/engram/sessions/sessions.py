@@ -57,7 +57,7 @@ class Sessions:
         if session.redactions:
             warnings.append(f"the session's task looked like it contains a secret, which was replaced: {task[:200]}")
         try:
-            self.store.save_session(session)
+            self.store.save_record(session)
             self.store.sync(seconds=SYNC_SECONDS)
         except (StoreReadOnly, StoreDenied) as error:
             warnings.append(f"{error}; this session is not stored")
@@ -85,13 +85,13 @@ class Sessions:
 
     def list(self, limit: int | None = 50, *, scopes: Scopes = None) -> SessionList:
         """Sessions, newest first: everyone's, or those of these scopes."""
-        return self.store.sessions(checked_length(limit), scopes)
+        return self.store.list_records(Session, limit=checked_length(limit), scopes=scopes)
 
     def events(self, session_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> EventList:
         """A session's events in order: all, those after a number, or the last ones. A name of your own is a session too."""
         checked_length(last, "last")
         found = self.store.events(session_id, last=last, after=checked_place(after, "after"))
-        if not found and self.store.session(session_id) is None:
+        if not found and self.store.load_record(Session, session_id) is None:
             raise no_session(session_id)
         check_ledger(self.store, session_id, scopes)
         return found
@@ -112,7 +112,7 @@ class Sessions:
                 session = self.summarise(session.id)
             session = replace(session, ended=max(self.clock(), session.started))
             self._record_summary(session)
-            self.store.save_session(session)
+            self.store.save_record(session)
         assert session.ended is not None
         feedback.fold_session(self.store, session.id, session.ended)
         return session
@@ -169,7 +169,7 @@ class Sessions:
             summary_style=made.style,
             summary_by=made.made_by,
         )
-        self.store.save_session(session)
+        self.store.save_record(session)
         return session
 
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], *, scope: str = "") -> EventList:

@@ -17,7 +17,8 @@ from engram.recall.search import Searcher
 from engram.rules.argument_limits import limit_arguments
 from engram.rules.scopes import parse_scope, seen_from
 from engram.sessions.observations import checked_text, json_data, new_event
-from engram.store.protocol import Filters, JobFactory, Store, no_jobs
+from engram.store.new_events import JobFactory, no_jobs
+from engram.store.protocol import Filters, Store
 from engram.store.references import Scopes, find_event, find_task
 from engram.text.time.zone import SYSTEM
 
@@ -61,7 +62,7 @@ class Tasks:
         scope, own, now = parse_scope(scope), json_data("the task's metadata", metadata), self.clock()
         task_id = f"TASK-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
         task = TaskRun(task_id, _clean(goal, "the task's goal"), scope, now, now, session=session, metadata=own)
-        self.store.save_task(task)
+        self.store.save_record(task)
         return task
 
     def get(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
@@ -73,7 +74,9 @@ class Tasks:
     ) -> TaskRuns:
         """Tasks, newest first; deleted ones only when asked for. Everyone's, or those of these scopes."""
         wanted = words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
-        return self.store.tasks([checked_state(state) for state in wanted], checked_length(limit), scopes)
+        return self.store.list_records(
+            TaskRun, statuses=[checked_state(state) for state in wanted], limit=checked_length(limit), scopes=scopes
+        )
 
     def move(self, task_id: str, state: str, outcome: str = "", *, scopes: Scopes = None) -> TaskRun:
         """Change the state of a task; raises `InvalidInput` where the new state cannot follow the present one.
@@ -251,7 +254,7 @@ class Tasks:
 
     def checkpoints(self, task_id: str, limit: int | None = None, *, scopes: Scopes = None) -> Checkpoints:
         """A task's checkpoints, newest first."""
-        return self.store.checkpoints(self.get(task_id, scopes=scopes).id, checked_length(limit))
+        return self.store.list_records(Checkpoint, of=self.get(task_id, scopes=scopes).id, limit=checked_length(limit))
 
     def idle_since(self, task: TaskRun | str, *, scopes: Scopes = None) -> timedelta:
         """How long a task has had no event: a long time for a running task means that its process died."""

@@ -16,6 +16,7 @@ from engram.disk import (
     DIRECTORY_MODE,
     UNREADABLE,
     digest_name,
+    expand_home,
     read_bytes,
     replace_file,
     sync_path,
@@ -146,15 +147,7 @@ def _root(root: Path | None) -> Path:
     return expanded(root or default_root(), "the store").absolute()
 
 
-def expanded(path: Path, what: str) -> Path:
-    """Expand a leading `~`; raises `InvalidInput` for an unknown user or one without a home directory."""
-    try:
-        return path.expanduser()
-    except RuntimeError:
-        raise InvalidInput(
-            f"{what} is {str(path)!r}, and there is no user {path.parts[0][1:]!r} here, or one without a home directory; "
-            "give the whole path"
-        ) from None
+expanded = expand_home
 
 
 def open_home(root: Path | None = None, cache: Path | None = None, *, create: bool = True) -> Home:

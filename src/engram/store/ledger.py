@@ -21,7 +21,8 @@ from engram.model.event import Event, Session
 from engram.model.lazy import replace
 from engram.model.task import TaskRun
 from engram.rules.scopes import GLOBAL, is_person, parse_scope, seen_from, shows
-from engram.store.protocol import NewEvent
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Store
 
 if TYPE_CHECKING:
     from engram.store.protocol import Store
@@ -254,6 +255,14 @@ CONVERSATION = "conversation:"
 """The prefix of a conversation's ledger that belongs to a scope and to no session."""
 
 
+def ledger_scope(store: Store, name: str) -> str:
+    """The scope that owns a ledger; "" if it is empty or its owner is unknown."""
+    if (task := store.load_record(TaskRun, name)) is not None:
+        return task.scope
+    last = store.events(name, last=1)
+    return ledger_owner(name, None, store.load_record(Session, name), last[0].scope if last else "")
+
+
 def ledger_owner(name: str, task: TaskRun | None, session: Session | None, last: str = "") -> str:
     """The scope a ledger belongs to: its task's, its session's, its last event's, or the one in its name.
 
@@ -285,9 +294,9 @@ def new_owner(name: str, owner: str, scope: str) -> str:
     return owner or scope or GLOBAL
 
 
-def sees_ledger(store: "Store", name: str, scopes: Collection[str] | None) -> bool:
+def sees_ledger(store: Store, name: str, scopes: Collection[str] | None) -> bool:
     """Whether a ledger, and its session or task, is visible from these scopes."""
-    return scopes is None or shows(scopes, store.ledger_scope(name) or GLOBAL)
+    return scopes is None or shows(scopes, ledger_scope(store, name) or GLOBAL)
 
 
 LEDGER_OP = "ledger"

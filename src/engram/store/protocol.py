@@ -6,25 +6,27 @@ happen above it, so every backend ranks alike.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from engram.model.event import Event, Session
 from engram.model.lazy import dataclass, field
 from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 from engram.store.reports import Check, Pruned, Purged, SyncReport
 
 if TYPE_CHECKING:
     from array import array
 
     from engram.embedding.protocol import Vectors
-    from engram.store.scopes import ScopeLinks
     from engram.store.screen import Screen
     from engram.store.states import StateChange
 
+LoadedT = TypeVar("LoadedT", Session, TaskRun)
+ListedT = TypeVar("ListedT", Session, TaskRun, Checkpoint, Job)
 Progress = Callable[[str, int, int], None]
 """Called with the kind of work, how much is done, and the total."""
 COMMON = 20_000
@@ -155,20 +157,6 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class NewEvent:
-    """An event to append; the store adds its id, number and digest."""
-
-    role: str
-    content: str
-    at: datetime
-    event_type: str = "message"
-    task: str = ""
-    key: str = ""
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Hops:
     """Which links a graph walk follows, in which direction, and to which memories."""
 
@@ -212,15 +200,6 @@ LONGEST_CHAIN = 64
 """Versions of one fact that are followed; only a damaged store has more."""
 
 
-JobFactory = Callable[[Sequence[Event]], Sequence[Job]]
-"""Makes the jobs to enqueue together with new events."""
-
-
-def no_jobs(events: Sequence[Event]) -> Sequence[Job]:
-    """No jobs."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class ProposalKeys:
     """The keys by which a decision looks up what exists, for one memory it may write."""
@@ -261,8 +240,11 @@ class Transaction(Protocol):
     def free_name(self, name: str, scope: str) -> str:
         """The name, or the name with the first free number appended."""
 
-    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
-        """Add or replace a memory. Without a vector, a changed text is embedded after the commit."""
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
+        """Add or replace a memory. Without a vector, a changed text is embedded after the commit.
+
+        `judged` says that the gates have judged what it says, so that the screen judges only whether it contains a secret.
+        """
 
 
 class PassageReader(Protocol):
@@ -315,9 +297,6 @@ class Store(Protocol):
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that belong to the owner's own store, not to a team's."""
 
-    def scope_links(self) -> "ScopeLinks":
-        """The scopes that a person has chosen for projects; it may be some seconds old."""
-
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of the files the owner trusts in a directory's repository."""
 
@@ -346,6 +325,9 @@ class Store(Protocol):
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds, best first, with the position of each document."""
+
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """The candidates of several queries, which have the same limit."""
 
     def may_have_situations(self) -> bool:
         """Whether a memory may say when it matters; a store that does not know says yes."""
@@ -423,11 +405,8 @@ class Store(Protocol):
     def note_use(self, use: Use) -> None:
         """Append a use. Raises `StoreReadOnly` if the store cannot be written."""
 
-    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every use of these memories, oldest first."""
-
-    def uses_in(self, session: str) -> list[Use]:
-        """Every use in a session."""
+    def uses(self, memory_ids: Iterable[str] | None = None, *, session: str = "") -> list[Use]:
+        """Every use of these memories, or every use in a session, oldest first."""
 
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used at or after a position of the log."""
@@ -450,41 +429,32 @@ class Store(Protocol):
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events: a session's, a task's, a conversation's or a document's."""
 
-    def save_session(self, session: Session) -> None:
-        """Create or update a session."""
+    # sessions, tasks with their checkpoints, and jobs
+    def load_record(self, kind: type[LoadedT], record_id: str) -> LoadedT | None:
+        """A session or task by id."""
 
-    def session(self, session_id: str) -> Session | None:
-        """A session by id."""
+    def list_records(
+        self,
+        kind: type[ListedT],
+        *,
+        of: str = "",
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[ListedT]:
+        """Sessions, tasks or checkpoints, newest first, or unfinished jobs, oldest first.
 
-    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
-        """Sessions, newest first: all, or those of these scopes."""
+        `of` is the task of checkpoints. Tasks and jobs are those with these statuses; all but checkpoints those of these scopes.
+        """
 
-    def ledger_scope(self, name: str) -> str:
-        """The scope that owns a ledger; "" if it is empty or its owner is unknown."""
-
-    # tasks
-    def save_task(self, task: TaskRun) -> None:
-        """Write a new task."""
+    def save_record(self, record: Session | TaskRun) -> None:
+        """Create or update a session, or write a new task."""
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under a lock. Raises `NotFound` if there is none."""
 
-    def task(self, task_id: str) -> TaskRun | None:
-        """A task by id."""
-
-    def tasks(
-        self,
-        statuses: Sequence[str] | None = None,
-        limit: int | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[TaskRun]:
-        """Tasks, newest first, with these statuses and in these scopes."""
-
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` returns for the next number."""
-
-    def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
-        """A task's checkpoints, newest first."""
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task and keep its number; for a purge."""
@@ -500,21 +470,8 @@ class Store(Protocol):
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: remove the job, or replace it by `then`. False if another worker holds the lease by now."""
 
-    def jobs(
-        self,
-        statuses: Sequence[str] | None = None,
-        limit: int | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[Job]:
-        """Unfinished jobs, oldest first, with these statuses and for ledgers of these scopes."""
-
-    def tokens_spent(self, day: date) -> int:
-        """Language model tokens spent on a day, by all processes."""
-
-    def spend_tokens(self, day: date, tokens: int) -> None:
-        """Add to the tokens spent on a day; a negative number subtracts."""
-
-    # small states by name, such as `buffer/<session>`: ids, paths, numbers and times, never what a person said
+    # small states by name, such as `buffer/<session>`: ids, paths, numbers and times, never what a person said; the pause and
+    # the tokens spent on a day (`states.PAUSED`, `states.SPENT`) are states that a backend may keep elsewhere
     def state(self, name: str) -> Mapping[str, Any]:
         """A state's value; {} if there is none. Raises `StoreCorrupt` if it cannot be read."""
 
@@ -531,13 +488,6 @@ class Store(Protocol):
     @property
     def warnings(self) -> list[str]:
         """Messages for the owner, collected as they occur."""
-
-    @property
-    def paused(self) -> bool:
-        """Whether the owner has paused learning and injection."""
-
-    def pause(self, paused: bool) -> None:
-        """Pause or resume learning and injection."""
 
     def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Read changes made outside of Engram, or as many as the time allows."""

@@ -8,9 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import NotFound, Refused
+from engram.model.event import Session
 from engram.model.lazy import replace
 from engram.model.memory import Retelling
+from engram.model.task import Job, TaskRun
 from engram.rules.scopes import GLOBAL, changeable_scopes, may_change, shows
+from engram.store.ledger import ledger_scope
 from engram.store.records import locked_memory
 
 if TYPE_CHECKING:
@@ -116,7 +119,7 @@ def find_document(store: "Store", ref: str, scopes: Scopes = None) -> str:
 
 def find_session(store: "Store", session_id: str, scopes: Scopes = None, *, to_change: bool = False) -> "Session":
     """The session with this id."""
-    session = store.session(session_id)
+    session = store.load_record(Session, session_id)
     if session is None:
         raise no_session(session_id)
     check_ledger(store, session_id, scopes, to_change=to_change)
@@ -125,7 +128,7 @@ def find_session(store: "Store", session_id: str, scopes: Scopes = None, *, to_c
 
 def check_ledger(store: "Store", name: str, scopes: Scopes, *, to_change: bool = False) -> None:
     """Raise `NotFound` for a session's ledger that the caller does not see."""
-    owner = (store.ledger_scope(name) or GLOBAL) if scopes is not None else ""
+    owner = (ledger_scope(store, name) or GLOBAL) if scopes is not None else ""
     if not shows(scopes, owner):
         raise no_session(name)
     if to_change:
@@ -134,7 +137,7 @@ def check_ledger(store: "Store", name: str, scopes: Scopes, *, to_change: bool =
 
 def find_task(store: "Store", task_id: str, scopes: Scopes = None, *, to_change: bool = False) -> "TaskRun":
     """The task with this id."""
-    task = store.task(task_id)
+    task = store.load_record(TaskRun, task_id)
     if task is None or not shows(scopes, task.scope):
         raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
     if to_change:
@@ -144,7 +147,9 @@ def find_task(store: "Store", task_id: str, scopes: Scopes = None, *, to_change:
 
 def find_dead_job(store: "Store", job_id: str, scopes: Scopes = None) -> "Job":
     """The dead job with this id, to be changed."""
-    job = next((job for job in store.jobs(["dead"], None, scopes) if job.id == job_id), None)
+    job = next(
+        (job for job in store.list_records(Job, statuses=["dead"], limit=None, scopes=scopes) if job.id == job_id), None
+    )
     if job is None:
         raise NotFound(f"no dead job {job_id!r}; `engram worker --list` shows what there is")
     refuse_change(job.id, job.scope, scopes)

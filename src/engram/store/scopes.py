@@ -18,6 +18,7 @@ from engram.store.repositories import (
     resolve_path,
     rewrite_remote,
 )
+from engram.store.states import StateStore
 
 TRUST_FILE = "trust.json"
 LINKS_STATE = "scope-links"
@@ -85,6 +86,11 @@ def session_scope(
     if remote and (scope := remote_scope(rewrite_remote(remote))):
         return links.get(scope, scope)
     return _project(_clean(path.name)) if path.name else None
+
+
+def scope_links(store: StateStore) -> ScopeLinks:
+    """The scopes that a person has chosen for projects; it may be some seconds old."""
+    return links_of(store.state(LINKS_STATE))
 
 
 def links_of(state: Mapping[str, object]) -> ScopeLinks:

@@ -12,7 +12,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.store.protocol import JobFactory, NewEvent, no_jobs
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -32,6 +32,8 @@ class Decider:
     gone: frozenset[str] = frozenset()
     vectors: "Mapping[str, Vectors]" = field(default_factory=dict)
     """The vectors of what it writes, by id, where they were computed before the lock was taken."""
+    judged: frozenset[str] = frozenset()
+    """The ids of what the gates have judged in this change."""
 
 
 class Screen(Protocol):

@@ -30,10 +30,10 @@ class SpoolEntry:
 
     session: str
     transcript: str
-    cwd: str = ""
-    event: str = ""
-    at: float = 0.0
-    harness: str = "claude-code"
+    cwd: str
+    event: str
+    at: float
+    harness: str
 
 
 def folder(root: Path) -> Path:
@@ -190,5 +190,6 @@ def _entry(fields: Mapping[str, Any]) -> SpoolEntry | None:
         str(texts["transcript"]),
         str(texts["cwd"]),
         str(texts["event"]),
-        harness=str(texts["harness"]),
+        0.0,
+        str(texts["harness"]),
     )

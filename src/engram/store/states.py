@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from datetime import date
+from typing import Any, Protocol
 
 from engram.model.errors import InvalidInput
 
@@ -40,3 +41,59 @@ def from_text(text: str | bytes) -> StateValue:
 def changed(before: StateValue, change: StateChange) -> StateValue:
     """The value after a change, as it will be read again."""
     return from_text(to_text(change(before)))
+
+
+# -- states with a meaning of their own
+
+
+PAUSED = "paused"
+"""The state that the owner's pause sets."""
+SPENT = "spent/"
+"""The states that count the tokens of a language model, one for each day."""
+
+
+class StateStore(Protocol):
+    """What has states: a store."""
+
+    def state(self, name: str) -> Mapping[str, Any]:
+        """A state's value; {} if there is none."""
+
+    def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
+        """Replace a state by what `change` makes of its value."""
+
+
+def is_paused(store: StateStore) -> bool:
+    """Whether the owner has paused learning and injection."""
+    return bool(store.state(PAUSED))
+
+
+def set_pause(store: StateStore, paused: bool) -> None:
+    """Pause or resume learning and injection."""
+    store.change_state(PAUSED, lambda _: {"paused": True} if paused else {})
+
+
+class StoreSpend:
+    """The tokens spent on each day, shared by every process of a store (`engram.llm.spend.SpendBook`)."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def tokens_spent(self, day: date) -> int:
+        """Tokens of a day."""
+        return int(self._store.state(f"{SPENT}{day.isoformat()}").get("tokens", 0))
+
+    def spend_tokens(self, day: date, tokens: int) -> None:
+        """Count tokens on a day; a negative number takes back what was reserved."""
+        self._store.change_state(
+            f"{SPENT}{day.isoformat()}", lambda before: {"tokens": int(before.get("tokens", 0)) + tokens}
+        )
+
+
+def day_spent(name: str) -> date | None:
+    """The day whose tokens a state counts; None for another state."""
+    if not name.startswith(SPENT):
+        return None
+    try:
+        return date.fromisoformat(name.removeprefix(SPENT))
+    except ValueError:
+        return None

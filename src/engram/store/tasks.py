@@ -8,7 +8,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.event import Session
 from engram.model.lazy import fields, replace
 from engram.model.task import TRANSITIONS, Checkpoint, Job, TaskRun
-from engram.store.protocol import NewEvent
+from engram.store.new_events import NewEvent
 
 _Record = TypeVar("_Record", TaskRun, Checkpoint, Job)
 _TIMES = frozenset({"created", "updated", "ended", "run_after", "leased_until"})

@@ -121,7 +121,7 @@ class ConflictSurvey:
         return len(near)
 
     def _near(self, memory: Memory) -> "Sequence[Neighbour]":
-        from engram.capture.known import OtherKnown, propose
+        from engram.decisions.known import OtherKnown, propose
 
         numbers = list(self.store.numbers([memory.id]).values())
         vectors = self.store.vectors(numbers) if numbers else None

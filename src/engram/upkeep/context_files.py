@@ -1,4 +1,4 @@
-"""Engram's block in AGENTS.md and CLAUDE.md: kept up to date, removed, and cleaned by a purge.
+"""Engram's block in instruction files, such as AGENTS.md: kept up to date, removed, and cleaned by a purge.
 
 The store's state lists the files with a block, by path and host: a purge has to find them again.
 """
@@ -10,6 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from engram.agents.registry import context_file_names
+from engram.agents.wiring.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
+from engram.decisions.conflicts import with_disputes
 from engram.gates.secrets.allowed import AllowedValues
 from engram.model.errors import EngramError, InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, field
@@ -23,9 +26,7 @@ from engram.recall.prompt.context_markers import (
     without_block,
     without_memories,
 )
-from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
 from engram.recall.query import ScopeResolver
-from engram.review.conflicts import with_disputes
 from engram.store.protocol import Filters, Store
 from engram.store.purge import says
 from engram.store.scopes import repository_of
@@ -33,7 +34,6 @@ from engram.text.display import counted
 
 STATE = "context"
 """The name of the state that lists the files."""
-NAMES = ("AGENTS.md", "CLAUDE.md")
 LIMIT, TIER, BUDGET = 30, 1, 2000
 TIERS = (1, 2, 3)
 _LONGEST = 10_000
@@ -132,10 +132,11 @@ class ContextFiles:
         return [self._carry_out(plan, options, remove) for plan in plans.values()]
 
     def chosen(self, *, remove: bool = False) -> Path:
-        """The file to use where none is named: of AGENTS.md and CLAUDE.md, here or at the repository's root, the one with a block, else the first."""
+        """The file to use where none is named: of the instruction files here or at the repository's root, the one with a block, else the first."""
         top = repository_of(self.directory)
         folders = dict.fromkeys([self.directory, *([top] if top is not None else [])])
-        there = [path for folder in folders for name in NAMES if (path := folder / name).is_file()]
+        names = context_file_names()
+        there = [path for folder in folders for name in names if (path := folder / name).is_file()]
         if not there:
             places = " or ".join(map(str, folders))
             advice = (
@@ -143,7 +144,7 @@ class ContextFiles:
                 if remove
                 else "name the file to write, such as `engram gen-context AGENTS.md`"
             )
-            raise InvalidInput(f"There is no {' or '.join(NAMES)} in {places}; {advice}")
+            raise InvalidInput(f"There is no {' or '.join(names)} in {places}; {advice}")
         return next((path for path in there if _has_block(path)), there[0])
 
     def _plan(self, path: Path, options: BlockOptions, remove: bool) -> _PlannedFile:
@@ -287,7 +288,7 @@ def purge_context_files(store: Store, ids: Collection[str], texts: Collection[st
     try:
         listed = _entries(store.state(STATE))
     except StoreError as error:
-        return (f"{error}; blocks in AGENTS.md and CLAUDE.md may quote it: run `engram gen-context` for them",)
+        return (f"{error}; blocks in instruction files may quote it: run `engram gen-context` for them",)
     elsewhere = [
         f"{entry.get('path')} on {entry.get('host')}: its block may quote it; run `engram gen-context` there"
         for entry in listed

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
+from engram.decisions.conflicts import outdated
+from engram.decisions.versions import contradicted
 from engram.model.lazy import dataclass, field
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.model.report import Finding
-from engram.review.conflicts import outdated
-from engram.review.lineage import contradicted
 from engram.rules.eligibility import is_effective, is_stale
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Store

@@ -3,20 +3,26 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Final
 
+from engram.decisions.authority import is_rejected_by_person, refuse_outranked, refuse_overturning
+from engram.decisions.change import Change
+from engram.decisions.conflicts import waiting_on
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import VERSIONS
 from engram.model.event import Session, quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.reserved_keys import QUOTED_EVENT
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
-from engram.review.authority import is_rejected_by_person, refuse_overturning
-from engram.review.conflicts import waiting_on
-from engram.review.lineage import VERSIONS, Lineages, refuse_outranked
+from engram.review.lineage import Lineages
 from engram.rules.scopes import ancestors, may_change
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import is_redacted
 from engram.store.history import ENGRAM, OUT
-from engram.store.ledger import CONVERSATION
+from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.purge import (
     DOCUMENT,
@@ -33,7 +39,7 @@ from engram.store.references import Scopes
 from engram.store.reports import Purged
 from engram.upkeep.unfinished_purges import UnfinishedPurge, begin_purge, end_purge, unfinished_purges
 
-OP = "redact_evidence"
+OP: Final = "redact_evidence"
 """The journal's name for removing an event from a fact's evidence."""
 
 
@@ -160,12 +166,15 @@ class Purger:
         shared = [memory.id for memory in known if memory.id not in ids and self._rests_on(memory, events)]
         others: list[QuotingRecord] = []
         for memory_id in shared:
-            with self.store.deciding(OP, actor=actor, about=[memory_id]) as deciding:
-                memory = deciding.get(memory_id)
-                if memory is not None:
-                    left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
-                    deciding.put(memory.but(evidence=left, updated=self.clock()))
-                    others += [QuotingRecord(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
+            memory = execute_change(
+                self.store,
+                self.clock,
+                Change(op=OP, actor=actor, plan=partial(_remove_evidence, memory_id, events), related=[memory_id]),
+            )
+            if memory is not None:
+                others += [
+                    QuotingRecord(one.event, self.store.owner_of(one.event) or memory.scope) for one in memory.evidence
+                ]
         return others
 
     def _detach_merged(self, ids: Collection[str], actor: str) -> list[str]:
@@ -173,15 +182,12 @@ class Purger:
         lines: list[str] = []
         for merged in [memory for memory in map(self.store.get, ids) if memory is not None]:
             for other_id in [i for i in merged.supersedes if i not in ids]:
-                with self.store.deciding(OP, actor=actor, about=[other_id]) as deciding:
-                    other = deciding.get(other_id)
-                    if other is None or other.superseded_by != merged.id:
-                        continue
-                    deciding.put(other.but(superseded_by="", updated=self.clock()))
-                lines.append(
-                    f"{other_id}: was merged into {merged.id} and keeps its own words; "
-                    f"`engram forget {other_id} --purge` destroys it, too"
-                )
+                plan = partial(_detach_merged, other_id, merged.id)
+                if execute_change(self.store, self.clock, Change(op=OP, actor=actor, plan=plan, related=[other_id])):
+                    lines.append(
+                        f"{other_id}: was merged into {merged.id} and keeps its own words; "
+                        f"`engram forget {other_id} --purge` destroys it, too"
+                    )
         return lines
 
     def _quoting(self, quotes: Sequence[str]) -> Iterator[QuotingRecord]:
@@ -193,7 +199,7 @@ class Purger:
 
     def _forget_redacted(self) -> None:
         """Remove the sentences of events that an interrupted purge has redacted from summaries."""
-        sessions = [session.id for session in self.store.sessions() if session.summary_through]
+        sessions = [session.id for session in self.store.list_records(Session) if session.summary_through]
         events = (event for session_id in sessions for event in self.store.events(session_id))
         self._forget_quotes([event.id for event in events if is_redacted(event)])
 
@@ -205,12 +211,32 @@ class Purger:
         for event in filter(None, (self.store.event(event_id) for event_id in ids)):
             gone.setdefault(event.session, set()).add(event.seq)
         for session_id, numbers in gone.items():
-            session = self.store.session(session_id)
+            session = self.store.load_record(Session, session_id)
             if session is None or not session.summary_through:
                 continue
             made = Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
             left = without(made, numbers)
-            self.store.save_session(replace(session, summary=left.text, summary_through=left.through))
+            self.store.save_record(replace(session, summary=left.text, summary_through=left.through))
+
+
+def _remove_evidence(memory_id: str, events: Collection[str], memories: LockedMemories) -> Memory | None:
+    """The plan that removes events from the evidence of a memory; None where it is gone."""
+    memory = memories.get(memory_id)
+    if memory is None:
+        return None
+    left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
+    after = memory.but(evidence=left, updated=memories.now)
+    memories.put(after)
+    return after
+
+
+def _detach_merged(memory_id: str, successor: str, memories: LockedMemories) -> bool:
+    """The plan that lets a memory name no successor; whether it named this one."""
+    memory = memories.get(memory_id)
+    if memory is None or memory.superseded_by != successor:
+        return False
+    memories.put(memory.but(superseded_by="", updated=memories.now))
+    return True
 
 
 def finish_purge(store: Store, clock: Callable[[], datetime], ref: str, scopes: Scopes = None) -> Purged | None:
@@ -283,7 +309,7 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
     begun = begin_purge(store, clock(), [*ids, *contents.events], actor=actor, scope=scope, memories=contents.memories)
     # First: after a crash the purge is completed, and by then none of this may be left.
     for session in contents.sessions:
-        store.save_session(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
+        store.save_record(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
     for task in contents.tasks:
         store.change_checkpoints(task.id, _blanked)
         store.change_task(task.id, lambda run: _emptied(run, clock()))
@@ -315,8 +341,8 @@ def _rejections(store: Store, memories: Iterable[Memory]) -> list[str]:
 
 def _contents_of(store: Store, scope: str) -> _ScopeContents:
     memories = [memory for memory in store.listing(Filters(statuses=None)) if _within(memory.scope, scope)]
-    tasks = [task for task in store.tasks(TASK_STATES) if _within(task.scope, scope)]
-    sessions = [one for one in store.sessions() if one.scopes and _within(one.scopes[0], scope)]
+    tasks = [task for task in store.list_records(TaskRun, statuses=TASK_STATES) if _within(task.scope, scope)]
+    sessions = [one for one in store.list_records(Session) if one.scopes and _within(one.scopes[0], scope)]
     ledgers = dict.fromkeys(
         [*(task.id for task in tasks), *(session.id for session in sessions), *_ledgers(store, scope)]
     )
@@ -347,7 +373,7 @@ def _words(text: str) -> set[str]:
 
 def _ledgers(store: Store, scope: str) -> list[str]:
     """Ledgers that belong to a scope, whatever their names."""
-    return [name for name in store.ledgers() if _within(store.ledger_scope(name), scope)]
+    return [name for name in store.ledgers() if _within(ledger_scope(store, name), scope)]
 
 
 def _within(scope: str, wanted: str) -> bool:

@@ -17,7 +17,7 @@ from engram.model.report import Finding
 from engram.rules.scopes import parse_scope
 from engram.store.protocol import Filters, Store
 from engram.store.repositories import git_top, main_worktree, resolve_path
-from engram.store.scopes import LINKS_STATE, earlier_scopes, scope_of
+from engram.store.scopes import LINKS_STATE, earlier_scopes, scope_links, scope_of
 from engram.text.display import counted
 
 PLACES_STATE = "scope-places"
@@ -54,7 +54,7 @@ class DirectoryScope:
 
 def directory_scope(store: Store, directory: Path) -> DirectoryScope:
     """The scope of a directory, and what is undecided about it."""
-    trusted, links = store.trusted_here(directory), store.scope_links()
+    trusted, links = store.trusted_here(directory), scope_links(store)
     scope = scope_of(directory, trusted, links) or ""
     earlier = {
         old: number
@@ -99,7 +99,7 @@ def link_scope(store: Store, directory: Path, old: str) -> tuple[str, str]:
 
 def separate_scope(store: Store, directory: Path) -> list[str]:
     """Note that older scopes do not belong to a directory's project; returns those scopes."""
-    undecided = earlier_scopes(directory, store.scope_links())
+    undecided = earlier_scopes(directory, scope_links(store))
     store.change_state(LINKS_STATE, lambda before: {**before, **{new: new for new in undecided}})
     return list(undecided.values())
 
@@ -107,7 +107,7 @@ def separate_scope(store: Store, directory: Path) -> list[str]:
 def unlink_scope(store: Store, directory: Path) -> list[str]:
     """Forget what was decided about a directory's project and its parents; returns the scopes that were linked."""
     own = {_own_scope(directory), *earlier_scopes(directory)}
-    links = store.scope_links()
+    links = scope_links(store)
     store.change_state(LINKS_STATE, lambda before: {new: old for new, old in before.items() if new not in own})
     return [links[new] for new in sorted(own) if links.get(new, new) != new]
 
@@ -117,7 +117,7 @@ def accept_place(store: Store, directory: Path) -> None:
     from engram.store.local import has_files
 
     place = _place_of(directory)
-    scope = scope_of(directory, store.trusted_here(directory), store.scope_links())
+    scope = scope_of(directory, store.trusted_here(directory), scope_links(store))
     if not has_files(store) or scope is None or not place:
         return
     if place not in _used_places(store.state(PLACES_STATE), scope):

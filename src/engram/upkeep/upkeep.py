@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
+from engram.model.event import Session
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.report import Finding, Report
@@ -20,6 +21,7 @@ from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Progress, Store
 from engram.store.references import Scopes, find_document
 from engram.store.reports import Pruned, Purged, SyncReport
+from engram.store.states import is_paused, set_pause
 from engram.text.display import counted, notice
 
 SAMPLE = 2000
@@ -159,7 +161,7 @@ def _jobs(store: Store, now: datetime) -> Finding:
     """Jobs that no worker has taken, and those that were given up."""
     from engram.sessions.jobs import LEASE
 
-    jobs = store.jobs(limit=JOBS_READ + 1)
+    jobs = store.list_records(Job, limit=JOBS_READ + 1)
     due = [job for job in jobs if _is_due(job, now)]
     failed = sum(1 for job in jobs if job.status == "dead")
     number = (
@@ -187,7 +189,11 @@ def _is_due(job: Job, now: datetime) -> bool:
 def _summaries(store: Store) -> Finding:
     from engram.sessions.earlier import held_back
 
-    found = {session.id: why for session in store.sessions(SESSIONS_READ) if (why := held_back(store, session))}
+    found = {
+        session.id: why
+        for session in store.list_records(Session, limit=SESSIONS_READ)
+        if (why := held_back(store, session))
+    }
     if not found:
         return Finding.of("summaries", True, "none of the last sessions' is held back")
     reasons = "; ".join(f"{name} {why}" for name, why in list(found.items())[:_MOST_NAMED])
@@ -309,7 +315,7 @@ class Upkeep:
         """Fold in every use not yet folded in, such as those of sessions that never ended."""
         used = self.store.used_since(0)
         slices = (used[start : start + SLICE] for start in range(0, len(used), SLICE))
-        return [memory_id for ids in slices for memory_id in fold(self.store, ids)]
+        return [memory_id for ids in slices for memory_id in fold(self.store, ids, self.clock())]
 
     def prune(self, *, dry_run: bool = True) -> Pruned:
         """Delete history older than the settings keep; a dry run only reports what would be deleted."""
@@ -327,15 +333,15 @@ class Upkeep:
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
-        return self.store.paused
+        return is_paused(self.store)
 
     def pause(self) -> None:
         """Stop learning and injecting until `resume`; reading and the owner's own verbs still work."""
-        self.store.pause(True)
+        set_pause(self.store, True)
 
     def resume(self) -> None:
         """End a pause."""
-        self.store.pause(False)
+        set_pause(self.store, False)
 
     def doctor(self, *, seconds: float = SECONDS) -> Report:
         """What is healthy, what is not, and what to do about it; it looks at the memories for about so many seconds."""

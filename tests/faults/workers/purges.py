@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from engram import Engram
+from engram.model.event import Session
 from engram.store.reports import Purged
 
 NAME, ALIAS, SCOPE = "doomed", "the-doomed-one", "project:doomed"
@@ -32,7 +33,7 @@ def store_doomed(home: Path, cache: Path) -> None:
 
 
 def _heard(mem: Engram) -> str:
-    session = next(one for one in mem.store.sessions() if one.task in ("paint the pier", ""))
+    session = next(one for one in mem.store.list_records(Session) if one.task in ("paint the pier", ""))
     return mem.store.events(session.id)[0].id
 
 

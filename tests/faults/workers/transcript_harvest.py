@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from engram import Engram
-from tests.capture.transcripts.written import claude_file
+from tests.agents.transcripts.written import claude_file
 from tests.faults.workers import zygote
 from tests.faults.workers.operations import Ack
 from tests.homes import home_of

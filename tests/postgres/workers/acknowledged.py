@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engram import Engram
+from engram.model.event import Session
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.starting import Crowd
 
@@ -38,11 +39,11 @@ def assert_kept(url: str, tenant: str, told: list[dict[str, Any]], shared: str) 
     assert len(dict(made)) == len(made), "an id was given out twice"
     with Engram.open(url=url, tenant=tenant) as mem:
         kept = {memory.id: memory.statement for memory in mem.list(limit=None)}
-        events = {e.id: e.content for s in mem.store.sessions() for e in mem.store.events(s.id)}
+        events = {e.id: e.content for s in mem.store.list_records(Session) for e in mem.store.events(s.id)}
         events |= {e.id: e.content for n in range(3) for e in mem.store.events(f"talk-{n}")}
         mem.upkeep.fold()
         ratings = mem.get(shared).feedback.positive
-        noted = sum(use.kind == "rated" for use in mem.store.uses_of([shared]))
+        noted = sum(use.kind == "rated" for use in mem.store.uses([shared]))
     assert dict(made).items() <= kept.items()
     assert observed.items() <= events.items()
     assert max(Counter(kept.values()).values()) == 1

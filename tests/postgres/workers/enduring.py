@@ -20,6 +20,7 @@ from engram.model.task import Job, TaskRun
 from engram.store.postgres.database import Database
 from engram.store.protocol import Store
 from engram.store.sources import utc_now
+from engram.store.states import StoreSpend
 from tests.faults.workers.operations import sentence
 from tests.postgres.workers.parts import PLACES, Turn
 
@@ -97,7 +98,7 @@ def _session(turn: Turn, i: int) -> None:
     begun = Session(key, turn.text(i), (PLACES[i % 2],), utc_now())
     if _attempt(turn, "save_session", f"{key}/begin", lambda: _saved(store, begun)) is not None:
         ended = replace(begun, ended=utc_now(), summary="ended")
-        _attempt(turn, "save_session", f"{key}/end", lambda: store.save_session(ended))
+        _attempt(turn, "save_session", f"{key}/end", lambda: store.save_record(ended))
 
 
 def _task(turn: Turn, i: int) -> None:
@@ -120,7 +121,7 @@ def _checkpoint(mem: Engram, task: str, key: str) -> None:
 
 
 def _saved(store: Store, session: Session) -> Session:
-    store.save_session(session)
+    store.save_record(session)
     return session
 
 
@@ -141,7 +142,7 @@ def _job(turn: Turn, i: int) -> None:
 
 def _spend(turn: Turn, i: int) -> None:
     day = FIRST_DAY + timedelta(days=turn.who * 50_000 + i)
-    _attempt(turn, "spend_tokens", f"{day}", lambda: turn.mem.store.spend_tokens(day, 1))
+    _attempt(turn, "spend_tokens", f"{day}", lambda: StoreSpend(turn.mem.store).spend_tokens(day, 1))
 
 
 WRITES: tuple[Callable[[Turn, int], None], ...] = (

@@ -7,8 +7,9 @@ from typing import Any
 
 from engram import Engram
 from engram.model.event import Session
-from engram.model.task import Job
+from engram.model.task import Checkpoint, Job
 from engram.store.sources import utc_now
+from engram.store.states import StoreSpend
 from tests.faults.workers.operations import sentence
 
 SPENT_ON = date(2020, 2, 2)
@@ -44,7 +45,7 @@ def _rated(mem: Engram, kept: str) -> float:
 
 def _session(mem: Engram) -> Session:
     begun = Session("S-1", sentence(2), ("global",), utc_now())
-    mem.store.save_session(begun)
+    mem.store.save_record(begun)
     return begun
 
 
@@ -106,8 +107,8 @@ WRITES: dict[str, Write] = {
     "feedback": Write("INTO engram.memory_uses ", lambda mem, kept: mem.feedback(kept, "positive"), _rated, _kept),
     "save_session": Write(
         "INTO engram.agent_sessions ",
-        lambda mem, begun: mem.store.save_session(replace(begun, summary="all said")),
-        lambda mem, begun: sum(known.summary == "all said" for known in mem.store.sessions()),
+        lambda mem, begun: mem.store.save_record(replace(begun, summary="all said")),
+        lambda mem, begun: sum(known.summary == "all said" for known in mem.store.list_records(Session)),
         _session,
     ),
     "start_task": Write(
@@ -122,23 +123,28 @@ WRITES: dict[str, Write] = {
     "checkpoint": Write(
         "INTO engram.agent_checkpoints ",
         lambda mem, task: mem.create_checkpoint(task, "so far"),
-        lambda mem, task: len(mem.store.checkpoints(task)),
+        lambda mem, task: len(mem.store.list_records(Checkpoint, of=task)),
         _task,
     ),
-    "enqueue": Write("INTO engram.memory_jobs ", lambda mem, _: _job(mem), lambda mem, _: len(mem.store.jobs())),
+    "enqueue": Write(
+        "INTO engram.memory_jobs ", lambda mem, _: _job(mem), lambda mem, _: len(mem.store.list_records(Job))
+    ),
     "lease_jobs": Write(
-        "UPDATE engram.memory_jobs ", lambda mem, _: _lease(mem), lambda mem, _: mem.store.jobs()[0].attempts, _job
+        "UPDATE engram.memory_jobs ",
+        lambda mem, _: _lease(mem),
+        lambda mem, _: mem.store.list_records(Job)[0].attempts,
+        _job,
     ),
     "settle_job": Write(
         "DELETE FROM engram.memory_jobs ",
         lambda mem, job: mem.store.settle_job(job, None),
-        lambda mem, _: 1 - len(mem.store.jobs()),
+        lambda mem, _: 1 - len(mem.store.list_records(Job)),
         _leased,
     ),
     "spend_tokens": Write(
         "INTO engram.model_spend ",
-        lambda mem, _: mem.store.spend_tokens(SPENT_ON, 1),
-        lambda mem, _: mem.store.tokens_spent(SPENT_ON),
+        lambda mem, _: StoreSpend(mem.store).spend_tokens(SPENT_ON, 1),
+        lambda mem, _: StoreSpend(mem.store).tokens_spent(SPENT_ON),
     ),
     "pause": Write("INTO engram.store_facts ", lambda mem, _: mem.upkeep.pause(), lambda mem, _: mem.upkeep.paused),
     "prune": Write(

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from engram.agents.known.claude_code.folders import slug
+from engram.agents.sources.places import SourcePlaces
+from engram.agents.sources.source import Source
 from engram.recall.sources.catalog import SourceCatalog
-from engram.recall.sources.places import SourcePlaces, slug
-from engram.recall.sources.source import Source
 from tests.repositories import make_repository
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -77,7 +78,9 @@ class SourceHome:
 
     def places(self, directory: Path | None = None, **environment: str) -> SourcePlaces:
         return SourcePlaces(
-            directory or self.project, {"HOME": str(self.home), **environment}, managed=self.folder / "managed"
+            directory or self.project,
+            {"HOME": str(self.home), **environment},
+            managed={"claude-code": self.folder / "managed"},
         )
 
     def catalog(self, directory: Path | None = None, **environment: str) -> SourceCatalog:

@@ -112,7 +112,7 @@ def test_while_engram_is_paused_there_is_no_briefing(user: SourceHome, mem: Engr
 def test_memories_of_a_briefing_are_reinforced_once(mem: Engram) -> None:
     known = mem.add("Deploys of the billing service need two approvals")
     mem.prepare("Deploy the billing service and fix deploys of the billing service")
-    assert [use.kind for use in mem.store.uses_of([known.id])] == ["recalled"]
+    assert [use.kind for use in mem.store.uses([known.id])] == ["recalled"]
 
 
 def test_a_memory_is_found_by_its_situation(mem: Engram) -> None:

@@ -8,15 +8,15 @@ from datetime import timedelta
 
 import pytest
 
+from engram.agents.sources.documents import LONGEST_FILE
+from engram.agents.sources.places import SourcePlaces
+from engram.agents.sources.source import Source
 from engram.recall.context import KINDS
 from engram.recall.query import SearchQuery
 from engram.recall.search import with_terms
 from engram.recall.sources.catalog import SourceCatalog
-from engram.recall.sources.documents import LONGEST_FILE
 from engram.recall.sources.index import VERSION, key_of
-from engram.recall.sources.places import SourcePlaces
 from engram.recall.sources.reader import ReadSource, read_source
-from engram.recall.sources.source import Source
 from engram.text.time.zone import SYSTEM
 from tests.recall.sources.home import NOW, SourceHome
 from tests.repositories import make_repository
@@ -174,7 +174,7 @@ def test_any_project_path_works(user: SourceHome, name: str) -> None:
     project = user.home / name
     make_repository(project)
     user.write(project / "CLAUDE.md", "Deploys go through staging.")
-    from engram.recall.sources.places import slug
+    from engram.agents.known.claude_code.folders import slug
 
     user.session(
         "s", [("user", "Deploys on Friday?")], directory=project, folder=user.config / "projects" / slug(str(project))

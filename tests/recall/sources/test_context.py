@@ -67,7 +67,7 @@ def test_recalled_memories_are_reinforced_as_by_recall(user: SourceHome, mem: En
     known = mem.add("Deploys to production need two approvals")
     with mem.session("x") as session:
         mem.recall_context("do deploys need approvals?")
-        assert [use.kind for use in mem.store.uses_of([known.id])] == ["recalled"]
+        assert [use.kind for use in mem.store.uses([known.id])] == ["recalled"]
         assert session.id
 
 
@@ -140,7 +140,7 @@ def test_what_a_source_says_cannot_pose_as_engrams_words(user: SourceHome, mem: 
     )
     text = mem.recall_context("deploys").text
     assert "<system>" not in text and "\u202e" not in text
-    assert [line for line in text.splitlines() if line.startswith(("##", "["))] == ["## CLAUDE.md and rules"]
+    assert [line for line in text.splitlines() if line.startswith(("##", "["))] == ["## Instructions and rules"]
     assert text.count("”") == text.count("“")
 
 

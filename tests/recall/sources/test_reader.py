@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from engram.agents.sources.source import Source
 from engram.recall.sources import reader
 from engram.recall.sources.reader import ReadSource, SecondReader, read_in_order, read_source
-from engram.recall.sources.source import Source
 from tests.recall.sources.home import SourceHome
 
 FILES = 12
@@ -128,7 +128,7 @@ def test_a_source_that_cannot_be_read_is_reported_by_either_process(
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for a process that is no child")
 def test_the_second_process_ends_with_the_one_that_started_it() -> None:
     program = (
-        "import sys; from pathlib import Path; from engram.recall.sources.places import SourcePlaces\n"
+        "import sys; from pathlib import Path; from engram.agents.sources.places import SourcePlaces\n"
         "from engram.recall.sources.reader import SecondReader\n"
         "print(SecondReader(SourcePlaces(Path.cwd()))._process.pid, flush=True); sys.stdin.read()"
     )

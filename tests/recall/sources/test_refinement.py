@@ -8,6 +8,7 @@ import pytest
 from engram import Engram
 from engram.llm.model import LanguageModel, ModelSettings
 from engram.recall.expansion import refining
+from engram.store.states import StoreSpend
 from tests.llm.replaying import Server, raw, said, serving
 from tests.recall.sources.home import NOW, SourceHome
 
@@ -33,7 +34,9 @@ def mem(user: SourceHome, server: Server, monkeypatch: pytest.MonkeyPatch) -> It
     ) as opened:
         settings = ModelSettings(f"openai:small@{server.url}/v1", timeout_s=10)
         opened.settings = replace(opened.settings, model=settings.name)
-        opened.__dict__["model"] = LanguageModel(settings, opened.store, clock=lambda: NOW, wait=server.waits.append)
+        opened.__dict__["model"] = LanguageModel(
+            settings, StoreSpend(opened.store), clock=lambda: NOW, wait=server.waits.append
+        )
         # How the question is understood is not what is tested here.
         opened._recaller.refine = None
         yield opened

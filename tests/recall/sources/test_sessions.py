@@ -4,10 +4,10 @@ import json
 import sqlite3
 from pathlib import Path
 
-from engram.capture.transcripts.harness import Problems
-from engram.recall.sources.places import slug
+from engram.agents.known.claude_code.folders import slug
+from engram.agents.sources.source import Source
+from engram.agents.transcripts.session import Problems
 from engram.recall.sources.sessions import find_sessions, short_name, spoken_lines
-from engram.recall.sources.source import Source
 from tests.recall.sources.home import SourceHome
 
 KEY = "sk-ant-api03-" + "AbCdEfGh12345678" * 6 + "-AbCdEfAA"

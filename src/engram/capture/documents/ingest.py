@@ -24,7 +24,8 @@ from engram.model.lazy import dataclass
 from engram.model.task import Checkpoint
 from engram.sessions.observations import storable
 from engram.sessions.tasks import Tasks
-from engram.store.protocol import NewEvent, Progress, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Progress, Store
 from engram.text.content_hash import quote_hash
 
 if TYPE_CHECKING:
@@ -210,7 +211,11 @@ class Recorder:
     ) -> Checkpoint:
         task, title, facts = reading.task, reading.title, settled.facts
         known = next(
-            (c for c in self.store.checkpoints(task.id) if c.kind == "manifest" and c.data.get("source") == source.id),
+            (
+                c
+                for c in self.store.list_records(Checkpoint, of=task.id)
+                if c.kind == "manifest" and c.data.get("source") == source.id
+            ),
             None,
         )
         if known is not None:

@@ -7,6 +7,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Final
 
 from engram.capture.add import Adder
 from engram.capture.documents.facts import StatedFact
@@ -19,6 +21,9 @@ from engram.capture.documents.source import (
     Versions,
     facts_from_documents,
 )
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.lazy import cached_property, dataclass, field
 from engram.model.memory import Evidence, Memory
@@ -27,7 +32,7 @@ from engram.store.records import start_of
 from engram.text.content_hash import content_hash
 from engram.text.sentences import document_sentences
 
-OP = "reread"
+OP: Final = "reread"
 LIVE = ("active", "dormant", "candidate", "archived")
 """Statuses of facts that neither a person nor a new version has removed."""
 REMOVED = ("retired", "rejected", "superseded")
@@ -192,6 +197,10 @@ class Reingest:
         now, superseded = self.clock(), list[str]()
 
         def change(memory: Memory) -> Memory:
+            # Its owner may have pinned, confirmed or changed it since it was read.
+            if self._is_owners(memory, self._quote(memory)):
+                self.result.stayed.append(memory.id)
+                return memory
             others = tuple(e for e in memory.evidence if e.event not in self.earlier_chunks)
             if others:
                 return memory.but(evidence=others, updated=now)
@@ -234,17 +243,25 @@ class Reingest:
     def _change(self, why: str, facts: Sequence[str], change: Callable[[Memory], Memory]) -> set[str]:
         """Change the facts that are still live. Returns the ids of the others."""
         dropped: set[str] = set()
-        reason = f"{self.reading.title or 'the document'} {why}"
+        note = f"{self.reading.title or 'the document'} {why}"
         for start in range(0, len(facts), SLICE):
             some = facts[start : start + SLICE]
-            with self.store.deciding(OP, actor=self.reading.source, reason=reason, about=some) as deciding:
-                for fact in some:
-                    memory = deciding.get(fact)
-                    if memory is None or memory.status not in LIVE:
-                        dropped.add(fact)
-                    else:
-                        deciding.put(change(memory))
+            changing = partial(_change_live, some, change)
+            decision = Change(op=OP, actor=self.reading.source, plan=changing, note=note, related=some)
+            dropped |= execute_change(self.store, self.clock, decision)
         return dropped
+
+
+def _change_live(facts: Sequence[str], change: Callable[[Memory], Memory], memories: LockedMemories) -> set[str]:
+    """The plan that changes the facts that are still live; returns the ids of the others."""
+    dropped = set()
+    for fact in facts:
+        memory = memories.get(fact)
+        if memory is None or memory.status not in LIVE:
+            dropped.add(fact)
+        else:
+            memories.put(change(memory))
+    return dropped
 
 
 def _is_corrected(memory: Memory, heirs: Mapping[str, Memory]) -> bool:

@@ -17,7 +17,8 @@ from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TaskRun
-from engram.store.protocol import Filters, NewEvent, Store
+from engram.store.new_events import NewEvent
+from engram.store.protocol import Filters, Store
 from engram.text.content_hash import quote_hash
 
 SOURCE = DOCUMENT = "document:"

@@ -4,20 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from engram.agents.agent import home_of
+from engram.agents.registry import agents_with_sessions, find_agent
+from engram.agents.transcripts.session import Problems, Reader, Reading, StoredSession
+from engram.agents.transcripts.stores import default_root, detect_agents, find_writer, reader_of
 from engram.capture.harvest import Harvester, HarvestReport
-from engram.capture.transcripts.harness import (
-    HARNESSES,
-    NAMES,
-    Problems,
-    Reader,
-    Reading,
-    StoredSession,
-    default_root,
-    detected,
-    harness_of,
-    in_home,
-    reader_of,
-)
 from engram.capture.transcripts.watermarks import Watermark, Watermarks
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass
@@ -61,7 +52,8 @@ class HarvestRun:
         found = [self._harvest(harness, selection, report) for harness in selection.harnesses]
         if selection.root is None and not any(found):
             report.warnings += (
-                f"No {NAMES[harness]} sessions in {in_home(default_root(harness))}" for harness in selection.harnesses
+                f"No {find_agent(harness).title} sessions in {_in_home(default_root(harness))}"
+                for harness in selection.harnesses
             )
         return report
 
@@ -153,7 +145,7 @@ def _is_selected(session: StoredSession, reader: Reader, selection: HarvestSelec
         if (
             selection.is_mixed
             and session.path.suffix == ".jsonl"
-            and harness_of(session.path) not in ("", session.harness)
+            and find_writer(session.path) not in ("", session.harness)
         ):
             return False
         if selection.project is None:
@@ -183,10 +175,17 @@ def harnesses_of(harness: str | Sequence[str], path: Path | None) -> tuple[str, 
             reader_of(name)
     if ALL not in named:
         return named
+    known = tuple(agent.name for agent in agents_with_sessions())
     if path is None:
-        return HARNESSES
+        return known
     if not path.exists():
         raise InvalidInput(f"{path} does not exist")
-    if found := detected(path):
+    if found := detect_agents(path):
         return found
-    raise InvalidInput(f"{path} is not known to be a harness's; name it with --harness {'|'.join(HARNESSES)}")
+    raise InvalidInput(f"{path} is not known to be a harness's; name it with --harness {'|'.join(known)}")
+
+
+def _in_home(path: Path) -> str:
+    """A path as people write it: with `~` for their home."""
+    home = home_of()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -9,9 +9,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 
-from engram.capture.transcripts.boilerplate import table
+from engram.agents.transcripts.boilerplate import read_sections
 
+_DATA = Path(__file__).parent / "data" / "pasted.txt"
 MOST_REMEMBERED = 4_000
 """Lines that tools returned which are remembered, the latest ones."""
 LONGEST_RESULT = 200_000
@@ -74,4 +76,4 @@ def _kept(line: str, is_pasted: bool, introduces: bool) -> str:
 
 @lru_cache(maxsize=1)
 def _printed() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in table("pasted.txt")["line"]))
+    return re.compile("|".join(f"(?:{pattern})" for pattern in read_sections(_DATA)["line"]))

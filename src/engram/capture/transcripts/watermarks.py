@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Self
 
-from engram.capture.transcripts.harness import StoredSession
+from engram.agents.transcripts.session import StoredSession
 from engram.disk import reading
 from engram.model.lazy import dataclass, field
 from engram.store.protocol import Store

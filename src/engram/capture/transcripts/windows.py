@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
+from engram.agents.transcripts.transcript import TranscriptTurn
 from engram.capture.transcripts.pasted import Echoes, own_words, pasted_lines
-from engram.capture.transcripts.transcript import TranscriptTurn
 from engram.gates.secrets.scan import redact
 from engram.model.lazy import dataclass, replace
 from engram.sessions.observations import storable

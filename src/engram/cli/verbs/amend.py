@@ -1,29 +1,15 @@
 """edit, merge, separate: change what memories say before, or after, they are approved."""
 
-from typing import Annotated
-
 from engram.cli import display, views
 from engram.cli.display import line
-from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import HUMAN, Surface, reason_for_person, require_person, text_or_stdin
-from engram.cli.verbs.options import Reason, Ref
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
-Refs = Annotated[list[str], Argument("ID…", "Ids, names or aliases of two or more memories.")]
-NewStatement = Annotated[
-    str, Option("--statement", metavar="TEXT", help="What it says; - reads stdin. Default: $EDITOR on a terminal.")
-]
-Number = Annotated[int, Argument("N", "The number of the retelling, as `show` lists them.")]
-Merged = Annotated[str, Option("--statement", metavar="TEXT", help="The merged statement; - reads it from stdin.")]
 
-
-def edit(surface: Surface, ref: Ref, statement: NewStatement = "", reason: Reason = "") -> None:
-    """Reword a memory, or change its record in $EDITOR. It passes the gates again and keeps where it came from.
-
-    A candidate still awaits review afterwards.
-    """
+def edit(surface: Surface, ref: str, statement: str = "", reason: str = "") -> None:
+    """Carry out `engram edit`."""
     with surface.memory() as mem:
         before = mem.get(ref)
         if statement:
@@ -47,12 +33,8 @@ def _draw(before: Memory, after: Memory) -> None:
         display.lines([("    unchanged", "bright_black")])
 
 
-def merge(surface: Surface, refs: Refs, statement: Merged = "", reason: Reason = "") -> None:
-    """Make one memory of several, with a statement of its own.
-
-    The most trusted current one survives, or the first where all await review; the others are superseded by it and stay
-    readable. `undo` brings all of them back.
-    """
+def merge(surface: Surface, refs: list[str], statement: str = "", reason: str = "") -> None:
+    """Carry out `engram merge`."""
     text = text_or_stdin(statement)
     with surface.memory() as mem:
         memories = [mem.get(ref) for ref in refs]
@@ -67,12 +49,8 @@ def merge(surface: Surface, refs: Refs, statement: Merged = "", reason: Reason =
         surface.hint(f"engram: `engram undo {after.id}` undoes it")
 
 
-def separate(surface: Surface, ref: Ref, number: Number = 1, reason: Reason = "") -> None:
-    """Take a retelling out of a memory: it becomes a candidate of its own, and awaits review.
-
-    A retelling is what a transcript said later and what was taken for the same as the memory, in other words. `show`, `queue` and
-    `review` list them with their numbers. `undo` puts it back.
-    """
+def separate(surface: Surface, ref: str, number: int = 1, reason: str = "") -> None:
+    """Carry out `engram separate`."""
     with surface.memory() as mem:
         before = mem.get(ref)
         taken = mem.review.separate(before.id, number, actor=surface.actor, reason=reason, shown=[before])

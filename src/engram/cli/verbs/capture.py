@@ -1,14 +1,12 @@
 """capture: store an exchange as it was said, and remember its lasting facts: at once, or when its session's buffer is due."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.display import line
-from engram.cli.parser import Option
 from engram.cli.records import memory_data, plain
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Session
 from engram.model.errors import InvalidInput
 from engram.text.display import counted
 
@@ -18,21 +16,6 @@ if TYPE_CHECKING:
     from engram.capture.extraction import Extracted
     from engram.client import Engram
 
-User = Annotated[str, Option("--user", metavar="TEXT", help="What the user said; - reads it from stdin.")]
-Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
-Scope = Annotated[str, Option("--scope", "-s", metavar="SCOPE", help="Where it applies; `here` is this directory's.")]
-Listen = Annotated[
-    bool, Option("--listen", help="Also store what the assistant says about the user; it awaits review.")
-]
-Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell two identical exchanges apart.")]
-Buffer = Annotated[
-    bool, Option("--buffer", help="Let the turns wait in the session's buffer until their facts are extracted.")
-]
-Flush = Annotated[
-    bool, Option("--flush", help="Only extract from the turns that wait, of --session or of all sessions.")
-]
-Due = Annotated[bool, Option("--due", help="Only extract from the turns that have waited long enough.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be stored; nothing is written.")]
 _OPERATIONS = {
     "ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "END": "magenta", "FORGET": "magenta",
     "NOOP": "bright_black",
@@ -49,27 +32,18 @@ _EXTRACTED = {
 
 def capture(
     surface: Surface,
-    user: User = "",
-    assistant: Assistant = "",
-    session: Session = "",
-    scope: Scope = "",
-    listen: Listen = False,
-    key: Key = "",
-    dry_run: DryRun = False,
-    buffer: Buffer = False,
-    flush: Flush = False,
-    due: Due = False,
+    user: str = "",
+    assistant: str = "",
+    session: str = "",
+    scope: str = "",
+    listen: bool = False,
+    key: str = "",
+    dry_run: bool = False,
+    buffer: bool = False,
+    flush: bool = False,
+    due: bool = False,
 ) -> None:
-    """Store an exchange and remember its lasting facts. Every sentence gets a decision and its reason.
-
-    The turns go to the session's ledger first; giving the same exchange again duplicates nothing. "Forget what I said about …"
-    retires a memory, "I no longer …" ends one. Where a configured model does not answer, the facts found without it are
-    stored and `engram worker` asks it again.
-
-    With --buffer the turns wait in the session's buffer, as live turns of an agent should. Facts are extracted at once from a turn
-    with a high signal ("I prefer …", "from now on …"), otherwise after `capture_turns` turns, `capture_minutes` minutes, or at
-    the end of the session; `engram worker`, or --due from a timer, watches the time. Turns stay in the buffer until then.
-    """
+    """Carry out `engram capture`."""
     if flush + due + buffer + dry_run > 1:
         raise InvalidInput("Give only one of --buffer, --flush, --due and --dry-run")
     if flush or due:

@@ -1,52 +1,39 @@
 """update, revise, pin, feedback, reinforce, verify, undo, forget: change a memory."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
 from engram.cli.decisions import read_again
 from engram.cli.display import line
-from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import FAILED, IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
-from engram.cli.verbs.options import ChangedMemory, FormOptions, FormParts, Named, Reason, Ref, Session, Yes
+from engram.cli.verbs.options import check_claim, memory_changes
 from engram.model.errors import InvalidInput, Refused
-from engram.model.memory import Memory
+from engram.model.memory import Memory, Signal
 
 if TYPE_CHECKING:
     from engram.store.reports import Purged
 
-Statement = Annotated[str | None, Option("--statement", metavar="TEXT", help="What it says; - reads stdin.")]
-Status = Annotated[str | None, Option("--status", metavar="STATUS", help="active, dormant, archived, retired, …")]
-AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
-NewText = Annotated[str, Argument("[TEXT]", "What it says now; - reads it from stdin.")]
-Undoable = Annotated[str, Argument("[ID]", "Id, name or alias of a memory, or the id of a bulk decision (DEC-…).")]
-Last = Annotated[bool, Option("--last", help="Undo the last decision of all, whole if it was a bulk one.")]
-Unpin = Annotated[bool, Option("--unpin", help="Let it fade again.")]
-Signal = Annotated[str, Argument("SIGNAL", "positive, negative or neutral.")]
 
-Purge = Annotated[bool, Option("--purge", help="Destroy every byte of it in the store, with proof. Cannot be undone.")]
 _DIFFERENT = frozenset({"id", "created", "lineage", "revision", "supersedes", "aliases", "activation", "feedback"})
 """Fields that differ between any two versions and say nothing about the fact."""
 
 
 def update(
     surface: Surface,
-    changed: ChangedMemory,
-    form: FormOptions,
-    ref: Named = "",
-    statement: Statement = None,
-    status: Status = None,
+    ref: str = "",
+    *,
+    statement: str | None = None,
+    claimed: str | None = None,
+    reason: str = "",
+    **changes: Any,
 ) -> None:
-    """Change fields of a memory in place. `history` shows what it was, `undo` restores it.
-
-    Tags and metadata replace the previous ones; an empty text empties a field. The statement of feedback or a fact follows its parts.
-    Without an ID, --name says which memory, and the answer is `UPDATED: NAME`.
-    """
-    by_name = not ref
-    ref = ref or changed.name or ""
+    """Change fields of a memory in place, and print the changes."""
+    check_claim(claimed)
+    fields = memory_changes(changes)
+    by_name, ref = not ref, ref or fields.get("name", "")
     if not ref:
         raise InvalidInput("say which memory to change: its ID, or --name NAME")
-    fields = changed.given() | form.parts() | ({"status": status} if status is not None else {})
     if by_name:
         del fields["name"]
     if statement is not None:
@@ -56,12 +43,12 @@ def update(
         check_allowed(before, fields)
         from engram.gates.situation import changed_situation_warnings
 
-        after = mem.update(before.id, actor=surface.actor, reason=changed.reason, **fields)
+        after = mem.update(before.id, actor=surface.actor, reason=reason, **fields)
         if by_name:
             surface.answer(memory_data(after, surface.now), lambda: display.write(f"UPDATED: {line(after.name)}"))
         else:
             _changed(surface, mem, before, after)
-        if form.claimed():
+        if claimed:
             surface.hint(
                 "engram: --source changes nothing: a memory's source is who said it, and the history has who changed it"
             )
@@ -69,12 +56,9 @@ def update(
             surface.hint(f"engram: warning: {warning}")
 
 
-def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, form: FormParts, text: NewText = "") -> None:
-    """Add a new version of a fact. The previous one is superseded, stays readable and answers questions about the past.
-
-    Fields that are not given are copied from the current version. `update` changes a memory in place instead.
-    """
-    fields = changed.given() | form.parts() | ({"statement": text_or_stdin(text)} if text else {})
+def revise(surface: Surface, ref: str, statement: str = "", *, reason: str = "", **changes: Any) -> None:
+    """Add a new version of a fact, and print the changes."""
+    fields = memory_changes(changes) | ({"statement": text_or_stdin(statement)} if statement else {})
     if not fields:
         raise InvalidInput(
             "Nothing to revise: give a text, or a field such as --valid-from; `engram revise --help` lists them"
@@ -83,7 +67,7 @@ def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, form: Form
         before = mem.get_current(ref)
         # The new version is active, so a person is needed here wherever one is needed to activate it.
         check_allowed(before, {**fields, "status": "active"})
-        after = mem.revise(before.id, actor=surface.actor, reason=changed.reason, **fields)
+        after = mem.revise(before.id, actor=surface.actor, reason=reason, **fields)
         _changed(surface, mem, before, after, without=_DIFFERENT)
         if after.superseded_by:
             surface.hint(f"engram: it was true before {after.superseded_by}, which stays current")
@@ -101,32 +85,29 @@ def check_allowed(before: Memory, fields: dict[str, Any]) -> None:
         require_person(before, f"{fields['type']!r} is reviewed less strictly than {before.type!r}")
 
 
-def pin(surface: Surface, ref: Ref, unpin: Unpin = False) -> None:
-    """Pin a memory: it never fades and is offered first."""
+def pin(surface: Surface, ref: str, *, unpin: bool = False) -> None:
+    """Pin a memory, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
         _changed(surface, mem, before, mem.pin(before.id, not unpin, actor=surface.actor))
 
 
-def feedback(surface: Surface, ref: Ref, signal: Signal, session: Session = "") -> None:
-    """Rate a memory. A positive rating ranks it higher in later answers, a negative one lower."""
+def feedback(surface: Surface, ref: str, signal: Signal, *, session: str = "") -> None:
+    """Rate a memory, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
         _changed(surface, mem, before, mem.feedback(before.id, signal, session=session, actor=surface.actor))
 
 
-def reinforce(surface: Surface, ref: Ref) -> None:
-    """Reinforce a memory by hand, so that it does not fade."""
+def reinforce(surface: Surface, ref: str) -> None:
+    """Reinforce a memory by hand, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
         _changed(surface, mem, before, mem.reinforce(before.id, actor=surface.actor))
 
 
-def verify(surface: Surface, ref: Ref) -> None:
-    """Confirm that a memory is still true. This renews its freshness.
-
-    If anyone but a person has reworded it since it was stored, a person is shown what it says and asked.
-    """
+def verify(surface: Surface, ref: str) -> None:
+    """Confirm that a memory is still true, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
         if not read_again(surface, mem, before, "confirm"):
@@ -138,11 +119,8 @@ def verify(surface: Surface, ref: Ref) -> None:
             surface.hint(f"engram: {after.id} still waits for review; `engram promote {after.id}` makes it active")
 
 
-def undo(surface: Surface, ref: Undoable = "", last: Last = False) -> None:
-    """Undo the last decision about a memory, or a bulk decision as a whole. That can be undone, too.
-
-    Of a bulk decision, what was decided otherwise since stays as it is and is reported.
-    """
+def undo(surface: Surface, ref: str = "", *, last: bool = False) -> None:
+    """Undo a decision, and print the changes."""
     if bool(ref) == last:
         raise InvalidInput("name what to undo: the id of a memory or of a bulk decision (DEC-…), or --last")
     from engram.cli.decisions import report_bulk
@@ -172,12 +150,8 @@ def _changed(surface: Surface, mem: Any, before: Any, after: Any, without: froze
     surface.answer(memory_data(after, surface.now), draw)
 
 
-def forget(surface: Surface, ref: Ref, purge: Purge = False, yes: Yes = False, reason: Reason = "") -> None:
-    """Retire a memory, or destroy it with --purge.
-
-    A retired memory appears in no answer, stays readable, and `undo` restores it. Purging removes every byte of it, proves
-    that, and reports what is out of reach.
-    """
+def forget(surface: Surface, ref: str, *, purge: bool = False, yes: bool = False, reason: str = "") -> None:
+    """Retire a memory, or destroy it."""
     with surface.memory() as mem:
         if purge:
             purge_after_asking(surface, mem, ref, yes)

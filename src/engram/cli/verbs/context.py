@@ -1,58 +1,33 @@
 """gen-context: Engram's block in an agent's instruction file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
-from engram.cli.parser import Argument, Option
 from engram.cli.records import plain
 from engram.cli.surface import FAILED, Surface
-from engram.cli.verbs.options import Scopes
 from engram.model.errors import InvalidInput
 from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.upkeep.context_files import ContextUpdate
 
-Files = Annotated[
-    list[Path] | None,
-    Argument(
-        "[FILE…]", "The files; created where they do not exist. Default: AGENTS.md or CLAUDE.md, here or at the root."
-    ),
-]
-Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many memories.")]
-Tier = Annotated[
-    int,
-    Option(
-        "--tier",
-        metavar="1|2|3",
-        help="Up to this risk tier; 3 includes identity, money, health, people, places, constraints.",
-    ),
-]
-Budget = Annotated[int, Option("--budget", metavar="TOKENS", help="At most this many tokens.")]
-Check = Annotated[bool, Option("--check", help="Write nothing; exit 1 if a block is missing or out of date.")]
-Remove = Annotated[bool, Option("--remove", help="Take the block out of the file again.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Write nothing; show what would change.")]
 _CONFIRM = "`engram verify ID` confirms one"
 _HINTS = {"stale": "`engram verify ID` makes one fresh again", "evidence": _CONFIRM, "unconfirmed": _CONFIRM}
 
 
 def gen_context(
     surface: Surface,
-    files: Files = None,
-    limit: Limit = 30,
-    tier: Tier = 1,
-    budget: Budget = 2000,
-    scope: Scopes = None,
-    check: Check = False,
-    remove: Remove = False,
-    dry_run: DryRun = False,
+    files: list[Path] | None = None,
+    limit: int = 30,
+    tier: int = 1,
+    budget: int = 2000,
+    scope: list[str] | None = None,
+    check: bool = False,
+    remove: bool = False,
+    dry_run: bool = False,
 ) -> None:
-    """Keep a block of memories up to date in AGENTS.md or CLAUDE.md.
-
-    The block lies between <!-- engram:begin --> and <!-- engram:end -->; nothing else in the file changes. It quotes confirmed and
-    fresh memories visible from the file's folder, without sensitive ones and personal plans unless --tier includes them.
-    """
+    """Carry out `engram gen-context`."""
     if check and remove:
         raise InvalidInput("--check says whether a block is up to date, --remove takes it out; give one of the two")
     from engram.upkeep.context_files import BlockOptions

@@ -1,7 +1,7 @@
 """distrust: take a poisoned source out of the store."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.decisions import (
@@ -15,10 +15,8 @@ from engram.cli.decisions import (
     report_nothing,
 )
 from engram.cli.display import line
-from engram.cli.parser import Argument, Option
 from engram.cli.records import bulk_data
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
 from engram.text.display import counted
 
@@ -26,36 +24,17 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.bulk import BulkDecision
 
-Source = Annotated[
-    str,
-    Argument(
-        "[SOURCE]",
-        "A source, with everything below it: harness:codex, import:pack.json, session:ID. Default: list them.",
-    ),
-]
-TakenSince = Annotated[
-    str | None, Option("--since", metavar="TIME", help="Take out only what was stored from this time on.")
-]
-Rehearse = Annotated[bool, Option("--dry-run", help="Only report what would be taken out.")]
-Confirmed = Annotated[bool, Option("--include-confirmed", help="Take out what a person promoted or verified as well.")]
-Restore = Annotated[bool, Option("--undo", help="Trust it again, and put back what was taken out.")]
-
 
 def distrust(
     surface: Surface,
-    source: Source = "",
-    since: TakenSince = None,
-    include_confirmed: Confirmed = False,
-    dry_run: Rehearse = False,
-    undo: Restore = False,
-    yes: Yes = False,
+    source: str = "",
+    since: str | None = None,
+    include_confirmed: bool = False,
+    dry_run: bool = False,
+    undo: bool = False,
+    yes: bool = False,
 ) -> None:
-    """Remove everything a source contributed, and refuse what it proposes from now on.
-
-    Its candidates are rejected and its memories retired; what they had replaced is current again. What a person wrote, reworded or
-    repeated stays, and what a person promoted or verified stays unless --include-confirmed takes it out as well. What would be taken out is shown first, and taken out once confirmed (or with --yes). It is
-    one decision: --undo takes it back.
-    """
+    """Carry out `engram distrust`."""
     if not source and (since or include_confirmed or dry_run or undo):
         raise InvalidInput("name a source, such as harness:codex, import:pack.json or session:ID")
     with surface.memory() as mem:

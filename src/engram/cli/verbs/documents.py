@@ -2,58 +2,32 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.display import Column, line, progress
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import FAILED, Surface
 from engram.cli.verbs.learn import refuse_while_paused
-from engram.cli.verbs.options import SeenFrom
 from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from engram.capture.documents.cite import Citation
     from engram.capture.documents.ingest import Ingested
 
-Source = Annotated[Path, Argument("FILE|DIR", "A text file, or a folder whose text files are all read.")]
-IntoTask = Annotated[
-    str,
-    Option("--task", metavar="TASK", envvar="ENGRAM_TASK", help="The task they belong to. Default: a new one."),
-]
-Kind = Annotated[
-    str, Option("--kind", metavar="KIND", help="markdown, text, code or diff. Default: by name and content.")
-]
-ChunkTokens = Annotated[int, Option("--chunk-tokens", metavar="N", help="The most tokens of a chunk.")]
-Facts = Annotated[int, Option("--facts", metavar="N", help="At most this many facts of each chunk; 0 for none.")]
-Llm = Annotated[
-    bool, Option("--llm", help="Let the configured model read every chunk, too, and add what the rules miss.")
-]
-Scope = Annotated[
-    str,
-    Option("--scope", "-s", metavar="SCOPE", help="The scope of a new task; `here` is this directory's."),
-]
-Quote = Annotated[str, Argument("ID", "A fact from a document, ENG-…, or a chunk of one, EVT-…")]
 _STATES = {"verified": "green", "changed": "bold red", "unchecked": "yellow"}
 
 
 def ingest(
     surface: Surface,
-    path: Source,
-    task: IntoTask = "",
-    kind: Kind = "",
-    chunk_tokens: ChunkTokens = 700,
-    facts: Facts = 6,
-    llm: Llm = False,
-    scope: Scope = "",
+    path: Path,
+    task: str = "",
+    kind: str = "",
+    chunk_tokens: int = 700,
+    facts: int = 6,
+    llm: bool = False,
+    scope: str = "",
 ) -> None:
-    """Read documents, to answer from them with exact quotes.
-
-    Each document becomes chunks in a task's ledger, split at its headings, facts that cite their chunk, and a checkpoint that
-    lists the parts. A file that has changed is read again: facts it no longer states are superseded, and what you forgot stays
-    forgotten. A folder's hidden, ignored, empty and binary files are left out and named. A file that cannot be read is exit 1,
-    after the others.
-    """
+    """Carry out `engram ingest`."""
     if not os.path.lexists(path):
         raise NotFound(f"No such file or folder: {path}")
     if path.is_symlink() and not path.exists():
@@ -91,12 +65,8 @@ def _draw_taken(taken: "Ingested") -> None:
     display.table(["task", "kind", Column("chunks", right=True), Column("facts", right=True), "title"], rows)
 
 
-def cite(surface: Surface, ref: Quote, scope: SeenFrom = None) -> None:
-    """Show a quote, and whether its source still says it.
-
-    The quote is compared with its place in the source: verified; changed (exit 1) where the source differs or can no longer be
-    read; or unchecked where it was given as a text and there is no file.
-    """
+def cite(surface: Surface, ref: str, scope: list[str] | None = None) -> None:
+    """Carry out `engram cite`."""
     with surface.memory() as mem:
         found = mem.cite(ref, scope=scope or None)
         surface.answer(found, lambda: _draw_cited(found))

@@ -1,11 +1,10 @@
 """enrich: cues for memories that have none."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from engram.cli.decisions import draw_bulk, hint_undo
 from engram.cli.display import block, progress
-from engram.cli.parser import Argument, Option
 from engram.cli.records import bulk_data, memory_data
 from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.model.errors import InvalidInput
@@ -15,28 +14,13 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.bulk import BulkDecision
 
-Cues = Annotated[
-    str | None,
-    Argument(
-        "[FILE]", 'Cues as JSON, {"ID": ["cue", …], …}; [] declines a memory, - reads stdin. Default: print a batch.'
-    ),
-]
-Limit = Annotated[
-    int | None, Option("--limit", "-n", metavar="N", help="Size of the batch (50), or memories for the model (all).")
-]
-WithModel = Annotated[bool, Option("--with-model", help="Let the configured model write the cues.")]
-Undo = Annotated[bool, Option("--undo", help="Remove the cues of the last batch.")]
 BATCH = 50
 
 
 def enrich(
-    surface: Surface, file: Cues = None, limit: Limit = None, with_model: WithModel = False, undo: Undo = False
+    surface: Surface, file: str | None = None, *, limit: int | None = None, with_model: bool = False, undo: bool = False
 ) -> None:
-    """Add cues to memories that have none.
-
-    Without FILE, prints a batch: the id and the quoted statement of each memory that lacks cues, most used first. With FILE, stores
-    its cues. Declined memories are not printed again. The gates judge the cues as written by an agent.
-    """
+    """Print memories that lack cues, or store their cues."""
     if sum((file is not None, with_model, undo)) > 1:
         raise InvalidInput("give one of FILE, --with-model and --undo")
     with surface.memory() as mem:

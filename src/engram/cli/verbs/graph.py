@@ -1,46 +1,30 @@
 """relate, traverse: relations between memories."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.display import line
-from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Limit, Metadata, Reason, Scopes, Statuses, filters, pairs
+from engram.cli.verbs.options import filters, pairs
 from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from engram.graph.traversal import Reached
 
-Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation starts at.")]
-Target = Annotated[str, Argument("TARGET", "Id, name or alias of the memory it leads to.")]
-Relation = Annotated[str | None, Option("--type", "-t", metavar="RELATION", help="supports, depends_on, part_of, …")]
-Weight = Annotated[float | None, Option("--weight", metavar="NUMBER", help="Its weight, above 0. Default: 1.")]
-Remove = Annotated[bool, Option("--remove", help="Remove the relation; without --type, every one between the two.")]
-Starts = Annotated[list[str], Argument("ID…", "Ids, names or aliases of memories to start from.")]
-Depth = Annotated[int, Option("--depth", metavar="N", help="How many steps.")]
-Direction = Annotated[str, Option("--direction", metavar="WAY", help="outbound, inbound or any.")]
-Relations = Annotated[
-    list[str] | None, Option("--type", "-t", metavar="RELATION", help="Only over this relation (repeatable).")
-]
-MinWeight = Annotated[float, Option("--min-weight", metavar="NUMBER", help="Only over relations of this weight.")]
-Prompt = Annotated[bool, Option("--prompt", help="Print lines for a prompt: memories quoted, each text once.")]
-Tokens = Annotated[int | None, Option("--tokens", metavar="N", help="With --prompt: at most this many tokens.")]
-
 
 def relate(
     surface: Surface,
-    source: Source,
-    target: Target,
-    type_: Relation = None,
-    weight: Weight = None,
-    meta: Metadata = None,
-    remove: Remove = False,
-    reason: Reason = "",
+    source: str,
+    target: str,
+    type_: str | None = None,
+    weight: float | None = None,
+    meta: list[str] | None = None,
+    remove: bool = False,
+    reason: str = "",
 ) -> None:
-    """Link one memory to another. Repeating it sets a new weight; `--remove` removes the link."""
+    """Carry out `engram relate`."""
     if remove and (weight is not None or meta):
         raise InvalidInput("--remove removes a relation; leave out --weight and --meta")
     with surface.memory() as mem:
@@ -57,18 +41,18 @@ def relate(
 
 def traverse(
     surface: Surface,
-    ref: Starts,
-    depth: Depth = 3,
-    direction: Direction = "outbound",
-    type_: Relations = None,
-    min_weight: MinWeight = 0.0,
-    scope: Scopes = None,
-    status: Statuses = None,
-    limit: Limit = 50,
-    prompt: Prompt = False,
-    tokens: Tokens = None,
+    ref: list[str],
+    depth: int = 3,
+    direction: str = "outbound",
+    type_: list[str] | None = None,
+    min_weight: float = 0.0,
+    scope: list[str] | None = None,
+    status: list[str] | None = None,
+    limit: int = 50,
+    prompt: bool = False,
+    tokens: int | None = None,
 ) -> None:
-    """Find memories linked to others. Nearest first, each by its shortest and then heaviest path."""
+    """Carry out `engram traverse`."""
     from engram.recall.query import ScopeResolver
 
     if tokens is not None and not prompt:

@@ -1,25 +1,18 @@
 """harvest: propose the lasting facts in what you told your coding agents."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
+from engram.agents.registry import agents_with_sessions
 from engram.cli import display
 from engram.cli.display import line, progress
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.capture.harvest import HarvestedFact, HarvestReport
 
-Place = Annotated[
-    str | None, Argument("PATH", "A transcript, or a folder of them. Default: where the harnesses keep theirs.")
-]
-Harness = Annotated[str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all.")]
-Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only sessions active since then (ISO 8601).")]
-Project = Annotated[str | None, Option("--project", metavar="DIR", help="Only sessions in this folder and below it.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be proposed; nothing is written.")]
-Verbose = Annotated[bool, Option("--verbose", "-v", help="Show every fact with its reason, also those not proposed.")]
+_HARNESSES = ", ".join(agent.name for agent in agents_with_sessions())
 _STYLES = {
     "proposed": "green", "stored": "green", "duplicate": "bright_black", "unlikely": "bright_black", "trivial": "bright_black",
     "refused": "yellow",
@@ -31,19 +24,14 @@ MOST_SHOWN = 20
 
 def harvest(
     surface: Surface,
-    path: Place = None,
-    harness: Harness = "all",
-    since: Since = None,
-    project: Project = None,
-    dry_run: DryRun = False,
-    verbose: Verbose = False,
+    path: str | None = None,
+    harness: str = "all",
+    since: str | None = None,
+    project: str | None = None,
+    dry_run: bool = False,
+    verbose: bool = False,
 ) -> None:
-    """Propose the lasting facts in what you told Claude Code, Codex and OpenCode.
-
-    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Facts come only
-    from what you typed; what was pasted, what tools returned and what agents told each other is left out. Every fact waits for review
-    (`engram review`) with the turn it was said in as evidence. What exceeds the limit of a run per source is left for the next one.
-    """
+    """Carry out `engram harvest`."""
     with surface.memory() as mem:
         with progress("Harvesting") as report:
             found = mem.harvest(

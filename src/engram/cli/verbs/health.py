@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.display import ago, line, progress
-from engram.cli.parser import Option
 from engram.cli.surface import Surface
 from engram.model.errors import EmbedderError, InvalidInput
 from engram.model.report import Finding, Report
@@ -18,36 +17,9 @@ if TYPE_CHECKING:
     from engram.store.home import Home
     from engram.store.protocol import Store
 
-Rebuild = Annotated[bool, Option("--rebuild", help="Build the index again from the files.")]
-Reembed = Annotated[
-    bool,
-    Option("--reembed", help="Compute all vectors again with the configured embedder; continues where it stopped."),
-]
-Nearest = Annotated[
-    bool,
-    Option(
-        "--nearest", help="On Postgres: build an HNSW index of this tenant's vectors; worthwhile from about 200,000."
-    ),
-]
-Repair = Annotated[
-    bool,
-    Option(
-        "--repair",
-        help="Move unreadable journal lines to quarantine, rebuild the index, and finish an interrupted purge.",
-    ),
-]
 
-Seconds = Annotated[
-    float,
-    Option("--seconds", metavar="N", help="How long to look at the memories; the default is enough for most stores."),
-]
-
-
-def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, nearest: Nearest = False) -> None:
-    """Show what the search index contains, or build it again.
-
-    It is derived from the files and never the only copy of anything.
-    """
+def index(surface: Surface, rebuild: bool = False, reembed: bool = False, nearest: bool = False) -> None:
+    """Carry out `engram index`."""
     if rebuild and reembed:
         raise InvalidInput("--rebuild computes the vectors, too; give only one of the two")
     with surface.memory() as mem:
@@ -75,12 +47,8 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
             surface.hint(f"engram: vectors are now searched with the index {done['nearest']}")
 
 
-def doctor(surface: Surface, repair: Repair = False, seconds: Seconds = 10) -> None:
-    """Check the store and its memories, and say what to do about each problem.
-
-    Memories are read, and compared with their nearest neighbours, for a limited time. The next run continues with those that were not
-    compared yet.
-    """
+def doctor(surface: Surface, repair: bool = False, seconds: float = 10) -> None:
+    """Carry out `engram doctor`."""
     moved = _repair(surface) if repair else []
     found = _diagnosed(surface, repair, seconds)
 
@@ -101,10 +69,10 @@ def doctor(surface: Surface, repair: Repair = False, seconds: Seconds = 10) -> N
 
 def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
+    from engram.agents.wiring.wiring_health import wiring_finding
     from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
-    from engram.harnesses.wiring_health import wiring_finding
     from engram.settings import read_settings
     from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now
@@ -169,10 +137,7 @@ def _repair(surface: Surface) -> list[str]:
 
 
 def status(surface: Surface) -> None:
-    """Show what the store contains, and what was injected last.
-
-    Also shows how to stop one item from being injected again.
-    """
+    """Carry out `engram status`."""
     with surface.memory() as mem:
         found = {**mem.upkeep.status(), "scope": mem.scope_here()}
         surface.answer(found, lambda: _draw_status(found, surface.now))

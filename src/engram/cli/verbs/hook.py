@@ -11,9 +11,7 @@ import sqlite3
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
 
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.hooks.runner import SECONDS, run
 from engram.model.arguments import MOST
@@ -30,24 +28,10 @@ from engram.text.tokens import prune, query_terms
 from engram.text.translation import translation
 
 PAUSED = "Engram is paused; `engram resume` ends that"
-Action = Annotated[str, Argument("ACTION", f"One of recall, {', '.join(SECONDS)}.")]
-Prompt = Annotated[list[str] | None, Argument("[TEXT]", "For `recall`: the prompt; without it stdin is read.")]
-Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
-Directory = Annotated[
-    str,
-    Option("--cwd", metavar="DIR", help="The directory whose scope is searched. Default: the payload's, or this one."),
-]
 
 
-def hook(surface: Surface, action: Action, text: Prompt = None, limit: Limit = 5, cwd: Directory = "") -> None:
-    """What the hooks of a harness run; only Python's own modules are loaded.
-
-    session-start, prompt, post-tool, stop, pre-compact, session-end and drain are Claude Code's events (docs/claude-code.md): each reads its JSON
-    from stdin, answers with JSON or nothing, and exits 0; what fails is reported by `engram doctor` and the next session's start.
-
-    recall answers with the memories that share words with TEXT. Without TEXT it reads {"prompt": …, "cwd": …} as JSON, or plain text, from
-    stdin. The answer is always JSON, no use is recorded, and a missing store is an empty answer: a hook must not stop the agent.
-    """
+def hook(surface: Surface, action: str, text: list[str] | None = None, limit: int = 5, cwd: str = "") -> None:
+    """Carry out `engram hook`."""
     if action in SECONDS:
         run(action, str(surface.home or ""))
         surface.answered = True
@@ -101,14 +85,16 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
     from engram.client import Engram
     from engram.recall.outdated import may_answer
     from engram.store.records import image
+    from engram.store.scopes import scope_links
+    from engram.store.states import is_paused
 
     try:
         with Engram.open(create=False, directory=cwd, embedder="none") as mem:
-            if mem.store.paused:
+            if is_paused(mem.store):
                 return _answer(prompt, [], PAUSED)
             if not prompt.strip() or limit < 1:
                 return _answer(prompt, [])
-            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), mem.store.scope_links())
+            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), scope_links(mem.store))
             found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes, kinds=("memory",))
             now = mem.upkeep.clock()
     except (EngramError, OSError) as error:

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Scopes, filters
+from engram.cli.verbs.options import filters
 from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
 from engram.rules.scopes import EVERYWHERE
@@ -24,65 +23,19 @@ NAMING = ("memory.v1", "notes", "toml")
 """Formats in which a memory has a name of its own, which an export mints."""
 FORMATS = ("engram", "json", "plur", *NAMING)
 
-Path_ = Annotated[Path, Argument("PATH", "The file or directory to import.")]
-Target = Annotated[
-    Path, Argument("PATH", "A directory, for plur a new one; for json, or one YAML file, a file (- for stdout).")
-]
-Format = Annotated[
-    str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json, plur, memory.v1, notes or toml.")
-]
-FromFormat = Annotated[
-    str,
-    Option("--format", "-f", metavar="FORMAT", help="One of the formats above. Default: detected."),
-]
-Mapping_ = Annotated[
-    str,
-    Option(
-        "--map",
-        metavar="FIELD=COLUMN,…",
-        help="For csv and json: which column or key holds which field, such as statement=text,created=when.",
-    ),
-]
-Statuses = Annotated[
-    list[str] | None,
-    Option("--status", metavar="STATUS", help="Only this status (repeatable). Default: all of them."),
-]
-Wait = Annotated[bool, Option("--candidates", help="Let everything await review instead of keeping its status.")]
-Trusted = Annotated[
-    bool,
-    Option("--trusted", help="Vouch for the file, at a terminal: its memories count as your own."),
-]
-Packs = Annotated[bool, Option("--packs", help="Import the packs of a PLUR directory, too.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be imported.")]
-Verbose = Annotated[
-    bool, Option("--verbose", "-v", help="Of chats, show every fact with its reason, also those not proposed.")
-]
-Force = Annotated[bool, Option("--force", help="Replace an existing file.")]
-
 
 def import_(
     surface: Surface,
-    path: Path_,
-    candidates: Wait = False,
-    trusted: Trusted = False,
-    packs: Packs = False,
-    dry_run: DryRun = False,
-    format_: FromFormat = "",
-    map_: Mapping_ = "",
-    verbose: Verbose = False,
+    path: Path,
+    candidates: bool = False,
+    trusted: bool = False,
+    packs: bool = False,
+    dry_run: bool = False,
+    format_: str = "",
+    map_: str = "",
+    verbose: bool = False,
 ) -> None:
-    """Import memories from another tool, store or format.
-
-    The formats are plur (a PLUR directory), memory.v1 (memory.md and memory-log.md), toml (memory/feedback, memory/facts, and memories/ of the
-    layout before), notes (facts/DATE/…, corrections/, …), markdown
-    (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML), and chatgpt and claude
-    (the zip of an export, or its conversations.json), whose facts are proposed for review like those of `engram harvest`.
-
-    Importing twice changes nothing; everything left out is listed with its reason. Changes made in the source since the last import
-    are adopted, and your own changes are kept. Imported memories are evidence: they answer questions, give no directions and
-    replace nothing you said. --trusted is for your own export, or a store you used before. Without a person at a terminal everything waits
-    for review.
-    """
+    """Carry out `engram import`."""
     from engram.capture.import_source import is_chats
     from engram.cli.display import progress
     from engram.dialects.mapped_records import parse_mapping
@@ -179,19 +132,13 @@ def _draw(done: "ImportReport", dry_run: bool) -> None:
 
 def export(
     surface: Surface,
-    path: Target,
-    format_: Format = "engram",
-    scope: Scopes = None,
-    status: Statuses = None,
-    force: Force = False,
+    path: Path,
+    format_: str = "engram",
+    scope: list[str] | None = None,
+    status: list[str] | None = None,
+    force: bool = False,
 ) -> None:
-    """Export memories as YAML, JSON or in the format of another tool.
-
-    Exports everything, including superseded, expired and retired memories, unless --status or --scope narrows it. A team's
-    memories are not exported. For PLUR the directory must be new or empty. memory.v1 writes memory.md (tier 3) and memory-log.md (the
-    others), notes one Markdown file per memory, toml the current feedback and facts as memory/feedback/NAME.toml and memory/facts/NAME.toml;
-    the name a memory gets there is kept as an alias.
-    """
+    """Carry out `engram export`."""
     from engram.cli import display
     from engram.cli.display import progress
     from engram.cli.records import plain

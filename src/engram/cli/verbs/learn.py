@@ -1,14 +1,13 @@
 """learn, remember, add: store a new memory."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
 from engram.cli.display import line
 from engram.cli.forms import decision_lines
-from engram.cli.parser import Argument, Option
 from engram.cli.records import decision_data, memory_data, superseding_command
 from engram.cli.surface import FAILED, Surface, text_or_stdin
-from engram.cli.verbs.options import FormOptions, NewMemory, Session, Text
+from engram.cli.verbs.options import check_claim, memory_fields
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.forms import FORM_PARTS, check_complete
@@ -18,49 +17,7 @@ from engram.model.memory import MAY_SUPERSEDE, Memory
 if TYPE_CHECKING:
     from engram.client import Engram
 
-TextOrForm = Annotated[
-    str,
-    Argument(
-        "TEXT|feedback|fact",
-        "The statement (- reads stdin), or the word feedback or fact with the options of that form.",
-    ),
-]
-Team = Annotated[bool, Option("--team", help="Store it in this repository's .engram/, to be committed with the code.")]
-Autonomous = Annotated[
-    bool, Option("--autonomous", help="Nobody asked to store this: the quality gates judge it, too.")
-]
 
-NotASecret = Annotated[
-    bool,
-    Option(
-        "--not-a-secret",
-        help="What looks like a secret here is not one: allow these values from now on. Only for a person at a terminal.",
-    ),
-]
-
-Supersedes = Annotated[
-    list[str] | None,
-    Option("--supersedes", metavar="ID", help="A memory this one replaces, by id or name (repeatable)."),
-]
-Relation = Annotated[
-    str,
-    Option(
-        "--relation",
-        metavar="HOW",
-        help="With --supersedes: how it relates to those memories instead: update (the default), contradiction, "
-        "refinement, same or different.",
-    ),
-]
-
-OnConflict = Annotated[
-    str,
-    Option(
-        "--on-conflict",
-        metavar="CHOICE",
-        help="Where it contradicts a stored memory: update that one, replace it, keep-both, or skip. At a terminal feedback and facts "
-        "ask; with --autonomous they skip.",
-    ),
-]
 _KEYS = {"u": "update", "r": "replace", "b": "keep-both", "s": "skip", "": "skip"}
 _MOST_QUESTIONS = 3
 """How often a question is asked whose answers nobody understands; then nothing is stored."""
@@ -68,41 +25,34 @@ _MOST_QUESTIONS = 3
 
 def learn(
     surface: Surface,
-    text: TextOrForm,
-    memory: NewMemory,
-    form: FormOptions,
-    session: Session = "",
-    autonomous: Autonomous = False,
-    supersedes: Supersedes = None,
-    relation: Relation = "",
-    on_conflict: OnConflict = "",
-    not_a_secret: NotASecret = False,
+    statement: str,
+    *,
+    claimed: str | None = None,
+    autonomous: bool = False,
+    relation: str = "",
+    on_conflict: str = "",
+    not_a_secret: bool = False,
+    **fields: Any,
 ) -> None:
-    """Propose a memory. The gates decide what happens to it, and say why.
-
-    The forms `learn feedback --situation … --behavior … --impact … --action …` and `learn fact --situation … --subject … --predicate …
-    --object …` write the statement for you and store its parts. They answer CREATED, UPDATED, DUPLICATE or CONTRADICTION with the name;
-    after the latter two follows the existing memory. Learned again in another situation, the existing one covers both.
-
-    Without --scope, what is about this repository ("we", "this repo", its name, a path in it) is stored for it alone, anything else for all.
-    """
+    """Propose a memory, and print what the gates decided."""
     from engram.capture.conflict_choice import open_conflicts
 
-    given = _statement(text, form, memory.when or "") | memory.given()
-    given |= {"supersedes": supersedes} if supersedes else {}
-    claimed = form.claimed()
+    check_claim(claimed)
+    session, situation = fields.pop("session", ""), fields.get("situation") or ""
+    parts = {part: fields.pop(part) for form in FORM_PARTS.values() for part in form if part in fields}
+    given = _statement(statement, parts, situation, claimed) | memory_fields(fields)
     source = "human" if surface.person and claimed != "agent" else "agent"
     with surface.memory() as mem:
         if not_a_secret:
             _allow(surface, mem, given)
-        placed = "" if supersedes else _place(mem, given, form.parts())
+        placed = "" if given.get("supersedes") else _place(mem, given, parts)
 
         def propose(choice: str) -> Decision:
             return mem.learn(
                 source=source, session=session, autonomous=autonomous, relation=relation, on_conflict=choice, **given
             )
 
-        asks = text in FORM_PARTS and surface.person and not (on_conflict or autonomous or relation)
+        asks = statement in FORM_PARTS and surface.person and not (on_conflict or autonomous or relation)
         decision = propose("skip" if asks else on_conflict)
         if asks and open_conflicts(decision):
             choice = _chosen(surface, decision)
@@ -112,7 +62,7 @@ def learn(
             decision = propose(choice) if choice != "skip" else decision
         if claimed == "human" and source != "human":
             surface.hint("engram: without a terminal nobody can speak as a person: it is stored as an agent's word")
-        _decided(surface, decision, in_form=text in FORM_PARTS)
+        _decided(surface, decision, in_form=statement in FORM_PARTS)
         _report_place(surface, decision, placed)
 
 
@@ -150,39 +100,35 @@ def _chosen(surface: Surface, found: Decision) -> str:
 
 def remember(
     surface: Surface,
-    text: Text,
-    memory: NewMemory,
-    session: Session = "",
-    supersedes: Supersedes = None,
-    relation: Relation = "",
-    not_a_secret: NotASecret = False,
+    statement: str,
+    *,
+    session: str = "",
+    relation: str = "",
+    not_a_secret: bool = False,
+    **fields: Any,
 ) -> None:
-    """Store something a person said. It counts as a person's only when typed at a terminal. Without --scope it is placed as `learn` does."""
+    """Store something a person said, and print what the gates decided."""
     source = "human" if surface.person else "tool:remember"
-    given = {"statement": text_or_stdin(text), **memory.given()} | ({"supersedes": supersedes} if supersedes else {})
+    given = {"statement": text_or_stdin(statement), **memory_fields(fields)}
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         if not_a_secret:
             _allow(surface, mem, given)
-        placed = "" if supersedes else _place(mem, given, {})
+        placed = "" if given.get("supersedes") else _place(mem, given, {})
         decision = mem.remember(given.pop("statement"), source=source, session=session, relation=relation, **given)
         _decided(surface, decision)
         _report_place(surface, decision, placed)
 
 
-def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False, not_a_secret: NotASecret = False) -> None:
-    """Store a memory without the gates of quality: at a terminal as it is, otherwise what `learn` would let wait waits for review.
-
-    If it probably replaces an older memory, both stay current and `engram review` asks; if that is certain, it replaces it. Without
-    a terminal it is an agent's word: sensitive statements, instructions and contradictions wait, and --pin is refused.
-    """
-    given = memory.given()
-    if memory.pin and not surface.person:
+def add(surface: Surface, statement: str, *, team: bool = False, not_a_secret: bool = False, **fields: Any) -> None:
+    """Store a memory without the gates of quality, and print it."""
+    given = memory_fields(fields)
+    if given.get("pinned") and not surface.person:
         raise Refused("only a person adds a pinned memory: run this at a terminal, or leave --pin out")
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         source = "human" if surface.person else "agent"
-        statement = text_or_stdin(text)
+        statement = text_or_stdin(statement)
         if not_a_secret:
             _allow(surface, mem, {"statement": statement, **given})
         added = mem.add(statement, source=source, team=team, **given)
@@ -217,17 +163,18 @@ def _replaced(added: Memory) -> str:
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
     """A pause applies to programs; a person at the terminal may still add."""
-    if mem.store.paused and not surface.person:
+    from engram.store.states import is_paused
+
+    if is_paused(mem.store) and not surface.person:
         raise Refused(
             "Engram is paused; `engram resume` resumes it. Until then only a person at a terminal can add to it"
         )
 
 
-def _statement(text: str, form: FormOptions, situation: str) -> dict[str, Any]:
+def _statement(text: str, parts: dict[str, str], situation: str, claimed: str | None) -> dict[str, Any]:
     """The statement, or the form that replaces it. Raises `InvalidInput` naming every option that a form lacks."""
-    parts = form.parts()
     if text not in FORM_PARTS:
-        if foreign := [*parts, *(["source"] if form.source is not None else [])]:
+        if foreign := [*parts, *(["source"] if claimed is not None else [])]:
             raise InvalidInput(f"--{foreign[0]} belongs to a form: write `engram learn feedback …` or `learn fact …`")
         return {"statement": text_or_stdin(text)}
     needed = FORM_PARTS[text]
@@ -278,7 +225,7 @@ def _next_step(decision: Decision) -> str:
 
 def _ways_out(memory: Memory, older: Memory) -> str:
     """What lets a memory become active that waits beside an older one."""
-    from engram.review.conflicts import waits_alone
+    from engram.decisions.conflicts import waits_alone
 
     keep = f"`engram review {memory.id} --keep new` (or old, both, merge) decides between them"
     return f"{keep}; `engram forget {older.id}` also activates it" if waits_alone(memory) else keep

@@ -1,31 +1,22 @@
 """ledger verify, show, redact: what was said and done, and the proof that it is unchanged."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from engram.cli import display
 from engram.cli.display import moment
-from engram.cli.parser import Argument, Group, Option
 from engram.cli.records import plain
 from engram.cli.surface import FAILED, Surface
 from engram.cli.verbs.change import purge_after_asking
-from engram.cli.verbs.options import SeenFrom, Yes, check_least
+from engram.cli.verbs.options import check_least
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
 from engram.store.documents import is_redacted
 from engram.text.display import counted
 
-Name = Annotated[str, Argument("NAME", "The session or task whose ledger it is.")]
-EventId = Annotated[str, Argument("EVENT", "The event's id, EVT-…")]
-Last = Annotated[int | None, Option("--last", metavar="N", help="Only the last N.")]
-After = Annotated[int, Option("--after", metavar="N", help="Only events with a higher number.")]
-
 
 def verify(surface: Surface) -> None:
-    """Check every ledger for events altered, reordered or dropped.
-
-    Each event is chained to the previous one, and the journal records where every ledger ended. Exit 1 when one is damaged.
-    """
+    """Carry out `engram ledger verify`."""
     with surface.memory() as mem:
         problems = mem.store.verify_ledgers()
         number = int(mem.store.facts()["index"]["documents"].get("event", 0))
@@ -47,14 +38,20 @@ def _state(redacted: int) -> str:
     return f"{redacted} redacted, the others unchanged" if redacted else "all unchanged"
 
 
-def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scope: SeenFrom = None) -> None:
-    """List the events of a session or a task in order, each with its number and its digest."""
+def show(surface: Surface, name: str, last: int | None = None, after: int = 0, scope: list[str] | None = None) -> None:
+    """Carry out `engram ledger show`."""
+    from engram.model.event import Session
+    from engram.model.task import TaskRun
     from engram.store.ledger import sees_ledger
 
     check_least("--last", last, 1)
     with surface.memory() as mem:
         events = mem.store.events(name, last=last, after=after)
-        known = events or mem.store.session(name) is not None or mem.store.task(name) is not None
+        known = (
+            events
+            or mem.store.load_record(Session, name) is not None
+            or mem.store.load_record(TaskRun, name) is not None
+        )
         if not known or not sees_ledger(mem.store, name, mem.scopes_for(scope=scope or None)):
             raise NotFound(f"No ledger {name!r}; `engram session list` and `engram task list` show the existing ones")
         surface.answer([{**plain(event), "redacted": is_redacted(event)} for event in events], lambda: _draw(events))
@@ -77,13 +74,8 @@ def _draw(events: Sequence[Event]) -> None:
         )
 
 
-def redact(surface: Surface, event: EventId, yes: Yes = False) -> None:
-    """Destroy what an event said. Its place in the chain stays, so the chain still verifies.
-
-    Its content, payload, metadata and key are removed, with proof, and so are facts that come from it alone. Other events and
-    memories with the same words stay: each is named with the command that destroys it, too, and the exit code is 1. This
-    cannot be undone: without a terminal, --yes confirms it; otherwise nothing is destroyed and the exit code is 2.
-    """
+def redact(surface: Surface, event: str, yes: bool = False) -> None:
+    """Carry out `engram ledger redact`."""
     if not event.startswith("EVT-"):
         raise InvalidInput(f"{event!r} is not the id of an event (EVT-…); `engram forget ID --purge` destroys a memory")
     with surface.memory() as mem:
@@ -102,9 +94,3 @@ def _check_chain(surface: Surface, mem: Any, event_id: str) -> None:
         raise SystemExit(FAILED)
     if event is not None:
         surface.hint(f"engram: the chain of {event.session} still verifies")
-
-
-ledger = Group(
-    "Read and verify ledgers: what was said and done, chained so that any change is detected.",
-    {"verify": verify, "show": show, "redact": redact},
-)

@@ -2,15 +2,14 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
 from engram.cli.display import Column, line, moment
 from engram.cli.forms import are_forms, form_card, form_index
-from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data, plain, provenance_data
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Limit, Named, Ref, SeenFrom, StoreFilters, check_types
+from engram.cli.verbs.options import filters_of, wider
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
 from engram.model.memory import Memory
@@ -19,19 +18,9 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.retellings import RetoldAs
 
-AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
-ByName = Annotated[str, Option("--name", metavar="NAME", help="The memory with this name.")]
-Offset = Annotated[int, Option("--offset", metavar="N", help="Skip the first N.")]
-Critical = Annotated[bool, Option("--critical", help="Only memories in a critical slot of the policy.")]
 
-
-def show(surface: Surface, ref: Named = "", name: ByName = "", scope: SeenFrom = None) -> None:
-    """Show everything about one memory or one ledger event. With --name, feedback or a fact is shown as labelled lines.
-
-    Its statement, state and strength, its origin and its file. Of a memory that awaits review also the quote it was derived
-    from, its duplicates, what it contradicts, and why the gates let it through. What was told later and taken for the same is listed
-    in its own words, with a number; `engram separate ID N` takes one out.
-    """
+def show(surface: Surface, ref: str = "", *, name: str = "", scope: list[str] | None = None) -> None:
+    """Print everything about one memory or one ledger event."""
     if bool(ref) == bool(name):
         raise InvalidInput("say which memory to show: its ID, or --name NAME")
     by_name, ref = bool(name), ref or name
@@ -88,27 +77,23 @@ def _show_event(event: Any) -> None:
 
 
 def list_(
-    surface: Surface, filters: StoreFilters, critical: Critical = False, limit: Limit = 50, offset: Offset = 0
+    surface: Surface, *, limit: int, offset: int = 0, critical: bool = False, everywhere: bool = False, **asked: Any
 ) -> None:
-    """List the memories of this directory, the user and global, newest first.
-
-    A list of nothing but feedback and facts (--type feedback --type fact) is for a program `type | name | situation`, last changed first.
-    """
-    asked = filters.chosen(critical=critical)
+    """Print memories, newest first."""
+    filters = filters_of(asked, everywhere=everywhere) | ({"critical": True} if critical else {})
     with surface.memory() as mem:
-        check_types(mem, filters.type_)
-        found = mem.list(limit=limit, offset=offset, **asked)
+        found = mem.list(limit=limit, offset=offset, **filters)
         now = surface.now
-        at = aware(filters.as_of, mem.time_zone) or now
+        at = aware(filters.get("as_of"), mem.time_zone) or now
         surface.answer([memory_data(memory, at) for memory in found], lambda: _draw_list(found, now, at))
         if not found and critical:
             surface.hint("engram: nothing critical here; the policy defines the critical slots: `engram config policy`")
-        elif not found and (asked or offset):
+        elif not found and (filters or offset):
             surface.hint(
-                f"engram: nothing matches{filters.wider}; without filters `engram list` shows current memories"
+                f"engram: nothing matches{wider(filters)}; without filters `engram list` shows current memories"
             )
         elif not found:
-            surface.hint(f'engram: nothing here yet{filters.wider}; `engram learn "…"` stores a first memory')
+            surface.hint(f'engram: nothing here yet{wider(filters)}; `engram learn "…"` stores a first memory')
         elif len(found) == limit:
             surface.hint(f"engram: the newest {limit}; --limit and --offset show others")
 
@@ -120,8 +105,8 @@ def _draw_list(found: Sequence[Memory], now: datetime, at: datetime) -> None:
         views.listing(found, now, at)
 
 
-def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
-    """List every decision about a memory, oldest first, with what each one changed."""
+def history(surface: Surface, ref: str, *, scope: list[str] | None = None) -> None:
+    """Print every decision about a memory."""
     with surface.memory() as mem:
         steps = views.history_steps(mem.history(ref, scope=scope or None))
         surface.answer([views.step_data(step) for step in steps], lambda: views.draw_history(steps))
@@ -129,8 +114,8 @@ def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
             surface.hint("engram: no decisions are recorded here; the history of a team's memory is in git")
 
 
-def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
-    """List every version of a fact, oldest first. The current one is marked."""
+def lineage(surface: Surface, ref: str, *, scope: list[str] | None = None) -> None:
+    """Print every version of a fact."""
     with surface.memory() as mem:
         versions, now = mem.lineage(ref, scope=scope or None), surface.now
         head = _current(mem.get_current(ref, scope=scope or None))

@@ -2,11 +2,10 @@
 
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.display import progress
-from engram.cli.parser import Option
 from engram.cli.surface import Surface
 from engram.model.lazy import replace
 
@@ -14,38 +13,19 @@ if TYPE_CHECKING:
     from engram.store.migration.records import Counts
     from engram.store.migration.transfer import Endpoint, Transfer
 
-To = Annotated[str, Option("--to", metavar="URL|DIR", help="The target: postgresql://…, or a new or empty directory.")]
-From = Annotated[
-    str | None, Option("--from", metavar="URL|DIR", help="The source. Default: the store that other verbs use.")
-]
-Tenant = Annotated[str | None, Option("--tenant", metavar="NAME", help="The tenant on the source server.")]
-ToTenant = Annotated[
-    str | None,
-    Option(
-        "--to-tenant",
-        metavar="NAME",
-        help="The tenant on the target server. Default: the same, else $ENGRAM_TENANT.",
-    ),
-]
-DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be copied.")]
 SHOWN = 20
 """How many differences a person is shown; --json has all of them."""
 
 
 def migrate(
     surface: Surface,
-    to: To,
-    from_: From = None,
-    tenant: Tenant = None,
-    to_tenant: ToTenant = None,
-    dry_run: DryRun = False,
+    to: str,
+    from_: str | None = None,
+    tenant: str | None = None,
+    to_tenant: str | None = None,
+    dry_run: bool = False,
 ) -> None:
-    """Copy a whole store to a server, or to files.
-
-    Memories with their history, sessions with their ledgers, uses, tombstones and verdicts are copied unchanged; then both
-    stores are compared record by record, and a difference is exit 1. The source is not changed. After an interruption the same
-    command continues where it stopped.
-    """
+    """Carry out `engram migrate`."""
     from engram.store.migration import transfer as migration
 
     here, there = _ends(surface, to, from_, tenant, to_tenant)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.decisions import (
@@ -18,10 +18,9 @@ from engram.cli.decisions import (
     report_one,
 )
 from engram.cli.display import Column, age, line
-from engram.cli.parser import Argument, Option, Options
 from engram.cli.records import bulk_data, memory_data
 from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
-from engram.cli.verbs.options import Reason, Yes
+from engram.cli.verbs.options import Options
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.text.display import counted
@@ -35,34 +34,18 @@ if TYPE_CHECKING:
 MOST_TOPICS = 5
 """Topics named of a source's memories that are not listed."""
 
-Refs = Annotated[
-    list[str] | None, Argument("[ID]…", "Ids, names or aliases of the memories. Default: what the filters choose.")
-]
-PerSource = Annotated[
-    int, Option("--per-source", metavar="N", help="List at most this many of each source; 0 for all.")
-]
-Eligible = Annotated[bool, Option("--eligible", help="Promote what the settings allow without a person.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others still wait.")]
 UNREAD = "it was reworded, and not confirmed"
 NO_MATCH = "engram: No candidate matches."
-Confirm = Annotated[bool, Option("--confirm", help="Promote tier 3, too: asks for a code at the controlling terminal.")]
 
 
 class CandidateOptions(Options):
     """Which candidates: queue, promote and reject."""
 
-    source: Annotated[
-        str,
-        Option(
-            "--source", metavar="SOURCE", help="Only from this source, or below it: harness:codex, import:pack.json."
-        ),
-    ] = ""
-    kind: Annotated[str, Option("--kind", metavar="KIND", help="Only of this kind: preference, tooling, …")] = ""
-    tier: Annotated[int | None, Option("--tier", metavar="1–3", help="Only of this risk tier.")] = None
-    scope: Annotated[
-        str, Option("--scope", "-s", metavar="SCOPE", help="Only of this scope; `here` is this directory's.")
-    ] = ""
-    group: Annotated[str, Option("--group", metavar="TOPIC", help="Only about this topic, as `queue` names it.")] = ""
+    source: str = ""
+    kind: str = ""
+    tier: int | None = None
+    scope: str = ""
+    group: str = ""
 
     def chosen(self, mem: "Engram") -> "QueueFilters":
         """The filters that were given."""
@@ -76,12 +59,9 @@ class CandidateOptions(Options):
         return bool(self.source or self.kind or self.scope or self.group or self.tier is not None)
 
 
-def queue(surface: Surface, filters: CandidateOptions, per_source: PerSource = 20) -> None:
-    """List what capture, agents and imports have proposed and nobody has decided about.
-
-    Grouped by source and topic, most worth keeping first: by confidence, importance and type. `engram review` goes through
-    everything that awaits a person, contradictions and faded memories included.
-    """
+def queue(surface: Surface, per_source: int = 20, **given: Any) -> None:
+    """Carry out `engram queue`."""
+    filters = CandidateOptions(**given)
     with surface.memory() as mem:
         page = mem.review.page(per_source, **filters.chosen(mem))
         surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface, mem))
@@ -162,21 +142,16 @@ def _draw_retold(mem: "Engram", memory: Memory) -> None:
 
 def promote(
     surface: Surface,
-    filters: CandidateOptions,
-    refs: Refs = None,
-    eligible: Eligible = False,
-    dry_run: DryRun = False,
-    confirm: Confirm = False,
-    yes: Yes = False,
-    reason: Reason = "",
+    refs: list[str] | None = None,
+    eligible: bool = False,
+    dry_run: bool = False,
+    confirm: bool = False,
+    yes: bool = False,
+    reason: str = "",
+    **given: Any,
 ) -> None:
-    """Make candidates active: those named, those the filters choose, or with --eligible those that need no person.
-
-    Tier 3 (identity, money, health, people, …) needs --confirm and a code typed at the controlling terminal. --eligible promotes
-    tier 1 as the settings autopromote_remember, autopromote_harvest and autopromote_kinds allow, and tier 2 where nothing stored
-    says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes). What anyone
-    but a person has reworded is shown whole, and a person is asked about it, also with --yes.
-    """
+    """Carry out `engram promote`."""
+    filters = CandidateOptions(**given)
     _check_choice(refs, filters.given, eligible)
     with surface.memory() as mem:
         named = [mem.get(ref) for ref in refs or ()]
@@ -219,8 +194,8 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
 
 def _contradiction(mem: "Engram", memory: Memory) -> str:
     """Which memory a candidate contradicts, and the command that settles it; "" for none."""
-    from engram.review.approval import contradiction_problem
-    from engram.review.lineage import contradicted
+    from engram.decisions.approval import contradiction_problem
+    from engram.decisions.versions import contradicted
 
     other = contradicted(mem.store.get, memory) if memory.status == "candidate" else None
     return contradiction_problem(memory, other) if other is not None else ""
@@ -250,7 +225,7 @@ def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = F
 
 def _needs_person(surface: Surface, mem: "Engram", memory: Memory) -> str:
     """Why a person must prove to be here before this becomes active; "" where that is known, or not needed."""
-    from engram.review.approval import person_only_reason
+    from engram.decisions.approval import person_only_reason
 
     if memory.status != "candidate":
         return ""
@@ -285,17 +260,9 @@ def _draw_plan(plan: "PromotionPlan") -> None:
     draw_left("still wait", plan.waiting)
 
 
-def reject(
-    surface: Surface,
-    filters: CandidateOptions,
-    refs: Refs = None,
-    reason: Reason = "",
-    yes: Yes = False,
-) -> None:
-    """Reject candidates: those named, or those the filters choose. A rejected fact stays readable and is not proposed again.
-
-    What the filters choose is shown first, and rejected once confirmed (or with --yes). `history` shows the reason.
-    """
+def reject(surface: Surface, refs: list[str] | None = None, reason: str = "", yes: bool = False, **given: Any) -> None:
+    """Carry out `engram reject`."""
+    filters = CandidateOptions(**given)
     _check_choice(refs, filters.given)
     with surface.memory() as mem:
         memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "reject", yes, True)

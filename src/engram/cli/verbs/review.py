@@ -1,16 +1,14 @@
 """review: what awaits a person's decision."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
 from engram.cli.decisions import read_again
 from engram.cli.display import Column, line
 from engram.cli.interactive_review import Walk
-from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import FAILED, HUMAN, Surface, reason_for_person, require_person, text_or_stdin
-from engram.cli.verbs.options import Limit
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
@@ -18,51 +16,23 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.queue import ReviewItem
 
-Ref = Annotated[str, Argument("[ID]", "The memory to decide about. Default: list what awaits review.")]
-Keep = Annotated[
-    str, Option("--keep", metavar="WHICH", help="Settle a contradiction or an update: new, old, both or merge.")
-]
-Statement = Annotated[str, Option("--statement", metavar="TEXT", help="With --keep merge: the merged statement.")]
-NewSituation = Annotated[str, Option("--new-when", metavar="TEXT", help="With --keep both: when the new one applies.")]
-OldSituation = Annotated[str, Option("--old-when", metavar="TEXT", help="With --keep both: when the old one applies.")]
-Approve = Annotated[
-    bool, Option("--approve", help="Activate a candidate, let an update replace the older one, or forget as requested.")
-]
-Reject = Annotated[bool, Option("--reject", help="Reject a candidate, an update or a request to forget.")]
-WaitsAs = Annotated[
-    str,
-    Option(
-        "--as",
-        metavar="WHAT",
-        help="With --approve or --reject, where a memory waits as two things: update or forget.",
-    ),
-]
-Retire = Annotated[bool, Option("--retire", help="Retire a faded memory.")]
-Reinforce = Annotated[bool, Option("--reinforce", help="Keep and reinforce a faded memory.")]
-ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
-
 
 def review(
     surface: Surface,
-    ref: Ref = "",
-    keep: Keep = "",
-    statement: Statement = "",
-    new_when: NewSituation = "",
-    old_when: OldSituation = "",
-    approve: Approve = False,
-    reject: Reject = False,
-    waits_as: WaitsAs = "",
-    retire: Retire = False,
-    reinforce: Reinforce = False,
-    list_only: ListOnly = False,
-    limit: Limit = 50,
+    ref: str = "",
+    keep: str = "",
+    statement: str = "",
+    new_when: str = "",
+    old_when: str = "",
+    approve: bool = False,
+    reject: bool = False,
+    waits_as: str = "",
+    retire: bool = False,
+    reinforce: bool = False,
+    list_only: bool = False,
+    limit: int = 50,
 ) -> None:
-    """Decide what awaits a person.
-
-    Contradictions, memories that may replace an older one, requests to forget by an agent, candidates, and memories that have
-    faded. Without an id it lists them; on a terminal it goes through them one by one, one key per decision: p promote, e edit,
-    r reject, m merge, t take out a retelling, l later, u undo, q quit. `engram queue` lists the candidates alone, in groups.
-    """
+    """Carry out `engram review`."""
     chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
                                     ("reinforce", reinforce)) if on]  # fmt: skip
     if len(chosen) > 1:

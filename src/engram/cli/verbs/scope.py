@@ -2,43 +2,28 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.display import line
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput, Refused
 from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.upkeep.scope_links import DirectoryScope
 
-Directory = Annotated[Path | None, Argument("[DIR]", "A directory of the repository. Default: this one.")]
-Link = Annotated[str, Option("--link", metavar="SCOPE", help="Use the memories of this older scope in the repository.")]
-Separate = Annotated[
-    bool, Option("--separate", help="The older scopes that may belong to the repository do not; stop asking.")
-]
-Unlink = Annotated[bool, Option("--unlink", help="Take back --link and --separate.")]
-Accept = Annotated[bool, Option("--accept", help="This directory is your own clone; stop reporting it.")]
-
 
 def scope(
     surface: Surface,
-    directory: Directory = None,
-    link: Link = "",
-    separate: Separate = False,
-    unlink: Unlink = False,
-    accept: Accept = False,
-    yes: Yes = False,
+    directory: Path | None = None,
+    link: str = "",
+    separate: bool = False,
+    unlink: bool = False,
+    accept: bool = False,
+    yes: bool = False,
 ) -> None:
-    """Show the scope of a directory, and decide which older memories belong to it.
-
-    The scope is the repository's remote with its host, such as project:github.com:acme/api. Earlier versions left the host out, so that
-    project:acme/api could be a repository on any host. Memories of such a scope are used once a person has linked it, and nothing
-    is rewritten. Only a person at a terminal decides: without one nothing is changed, and the exit code is 1.
-    """
+    """Carry out `engram scope`."""
     from engram.upkeep import scope_links
 
     if sum((bool(link), separate, unlink, accept)) > 1:

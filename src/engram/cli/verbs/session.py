@@ -1,13 +1,12 @@
 """session start, observe, summarise, end, list, show: a piece of work and its ledger."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
 from engram.cli.display import ago, line, moment
-from engram.cli.parser import Argument, Group, Option
 from engram.cli.records import injection_data
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import EventOptions, Limit, Scopes, SeenFrom, check_least
+from engram.cli.verbs.options import EventOptions, check_least
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.event import Session
 from engram.readers.json_reader import parse_json
@@ -20,26 +19,10 @@ if TYPE_CHECKING:
     from engram.rules.scopes import OwnerScopes
 
 
-Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
-Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
-Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Token budget of what is injected.")]
-Summary = Annotated[str, Option("--summary", metavar="TEXT", help="The outcome; - reads it from stdin.")]
-OfOwner = Annotated[
-    str, Option("--scope", "-s", metavar="SCOPE", help="The owner, such as agent:shop/ana. Default: the session's.")
-]
-Style = Annotated[
-    str,
-    Option(
-        "--style", metavar="STYLE", help="plain, or structured: goal, decisions, next steps, … Default: as last time."
-    ),
-]
-Tokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of the summary.")]
-
-
-def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budget = None) -> None:
-    """Start a session. Prints its id, then what memory knows about the task."""
+def start(surface: Surface, task: str = "", **asked: Any) -> None:
+    """Start a session, and print what memory knows about the task."""
     with surface.memory() as mem:
-        begun = mem.session(text_or_stdin(task), scope=scope or None, budget=budget)
+        begun = mem.session(text_or_stdin(task), **asked)
         surface.warn(begun.injection.warnings)
 
         def draw() -> None:
@@ -52,12 +35,9 @@ def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budge
         surface.hint(f"engram: `engram session end {begun.id}` ends it")
 
 
-def observe(surface: Surface, session_id: Id, said: EventOptions, scope: OfOwner = "") -> None:
-    """Append to a session's ledger. Secrets are redacted first.
-
-    A name of your own starts a session, too, which belongs to --scope. A session that has ended, or belongs to another scope,
-    accepts nothing.
-    """
+def observe(surface: Surface, session_id: str, scope: str = "", **given: Any) -> None:
+    """Carry out `engram session observe`."""
+    said = EventOptions(**given)
     items = events_to_write(said)
     with surface.memory() as mem:
         events = mem.observe_batch(session_id, items, scope=scope or None)
@@ -98,8 +78,8 @@ def _events_on_stdin() -> list[dict[str, Any]]:
     return events
 
 
-def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom = None) -> None:
-    """End a session. Its uses are recorded, and memories injected together are linked more strongly."""
+def end(surface: Surface, session_id: str, *, summary: str = "", scope: list[str] | None = None) -> None:
+    """End a session."""
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
         _begun_by_observing(mem, session_id, seen)
@@ -117,22 +97,20 @@ def _held_back(mem: "Engram", session: Session) -> str:
 
 def _begun_by_observing(mem: "Engram", session_id: str, scopes: "OwnerScopes | None") -> None:
     """Create the record of a session that only has a ledger; it started with its first event."""
+    from engram.store.ledger import ledger_scope
     from engram.store.references import check_ledger
 
-    events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
+    events = mem.store.events(session_id) if mem.store.load_record(Session, session_id) is None else []
     if events:
         check_ledger(mem.store, session_id, scopes, to_change=True)
-        owner = mem.store.ledger_scope(session_id)
-        mem.store.save_session(Session(session_id, "", (owner,) if owner else (), min(event.at for event in events)))
+        owner = ledger_scope(mem.store, session_id)
+        mem.store.save_record(Session(session_id, "", (owner,) if owner else (), min(event.at for event in events)))
 
 
 def summarise(
-    surface: Surface, session_id: Id, style: Style = "", tokens: Tokens = 400, scope: SeenFrom = None
+    surface: Surface, session_id: str, style: str = "", tokens: int = 400, scope: list[str] | None = None
 ) -> None:
-    """Update the session's rolling summary with what was said since, and print it.
-
-    By rules, from the session's own words, or by a model where one is configured.
-    """
+    """Carry out `engram session summarise`."""
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
         _begun_by_observing(mem, session_id, seen)
@@ -142,11 +120,14 @@ def summarise(
             surface.hint("engram: nothing was said that a summary could contain")
 
 
-def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
-    """List sessions, newest first."""
+def list_(surface: Surface, limit: int = 20, scope: list[str] | None = None) -> None:
+    """Carry out `engram session list`."""
     check_least("--limit", limit, 0)
     with surface.memory() as mem:
-        found, now = mem.store.sessions(limit, mem.scopes_for(scope=scope or None)), surface.now
+        found, now = (
+            mem.store.list_records(Session, limit=limit, scopes=mem.scopes_for(scope=scope or None)),
+            surface.now,
+        )
         rows: list[list[display.Cell]] = [
             [
                 (one.id, "cyan"),
@@ -163,12 +144,12 @@ def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
             surface.hint('engram: no sessions yet; `engram session start "…"` starts one')
 
 
-def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
-    """Show a session, what was injected in it, and its ledger."""
+def show(surface: Surface, session_id: str, scope: list[str] | None = None) -> None:
+    """Carry out `engram session show`."""
     with surface.memory() as mem:
-        found = mem.store.session(session_id)
+        found = mem.store.load_record(Session, session_id)
         events = mem.sessions.events(session_id, scopes=mem.scopes_for(scope=scope or None))
-        used = list(dict.fromkeys(i for use in mem.store.uses_in(session_id) for i in use.ids))
+        used = list(dict.fromkeys(i for use in mem.store.uses(session=session_id) for i in use.ids))
         data = {"session": found, "used": used, "events": events}
 
         def draw() -> None:
@@ -193,9 +174,3 @@ def _fields(mem: "Engram", found: Session) -> list[tuple[str, Any]]:
         ("summary", found.summary),
         ("not injected", f"the summary {why}" if (why := _held_back(mem, found)) else ""),
     ]
-
-
-session = Group(
-    "Manage sessions: pieces of work with a ledger. A session starts with what memory knows and records what was used.",
-    {"start": start, "observe": observe, "summarise": summarise, "end": end, "list": list_, "show": show},
-)

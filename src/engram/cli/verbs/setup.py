@@ -2,10 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+from engram.agents.registry import agent_names
 from engram.cli import display
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import SCHEMA_VERSION
@@ -13,37 +13,14 @@ from engram.model.memory import SCHEMA_VERSION
 if TYPE_CHECKING:
     from engram.settings import Settings
 
-Words = Annotated[
-    list[str] | None,
-    Argument("[KEY [VALUE]]", "A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
-]
-Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes.")]
 
-
-Harness = Annotated[
-    str,
-    Argument(
-        "[HARNESS]", "Wire a coding agent: claude-code, codex, opencode or cursor; for others the entry is printed."
-    ),
-]
-InProject = Annotated[bool, Option("--project", help="Wire it in this project's files, for everyone who works on it.")]
-Unwire = Annotated[bool, Option("--undo", help="Remove Engram's entry from the file again.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Show the change without writing it.")]
-
-
-def init(
-    surface: Surface, harness: Harness = "", project: InProject = False, undo: Unwire = False, dry_run: DryRun = False
-) -> None:
-    """Create a store, or report the existing one; with HARNESS, add Engram's server to its configuration.
-
-    Other verbs create a store, too, where there is none. The harness's file keeps its comments, a copy of it is made before the first
-    change, and the change is shown. On a Citus cluster `init` also distributes the tables by tenant, where it is allowed to.
-    """
+def init(surface: Surface, harness: str = "", project: bool = False, undo: bool = False, dry_run: bool = False) -> None:
+    """Carry out `engram init`."""
     if harness:
         _wire(surface, harness, project, undo, dry_run)
         return
     if project or undo or dry_run:
-        raise InvalidInput("--project, --undo and --dry-run need a harness, such as `engram init codex`")
+        raise InvalidInput(f"--project, --undo and --dry-run need a harness: one of {', '.join(agent_names())}")
     from engram.store.location import requested_server
     from engram.store.postgres.setup import prepare_server
 
@@ -62,13 +39,15 @@ def init(
 
 def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bool) -> None:
     """Change the configuration of a harness, or print the entry that others read."""
-    from engram.harnesses.configuration import DESKTOP, HARNESSES, config_file, server_command, store_environment
-    from engram.harnesses.registration import unwire, wire
+    from engram.agents.registry import find_agent
+    from engram.agents.wiring.config_file import config_file
+    from engram.agents.wiring.registration import unwire, wire
+    from engram.agents.wiring.server import server_command, store_environment
     from engram.store.scopes import repository_of
 
     harness = harness.lower()
     environment, warning = store_environment(surface.home, is_shared=project)
-    if harness not in HARNESSES:
+    if harness not in agent_names():
         _print_entry(surface, harness, project or undo or dry_run, environment, warning)
         return
     folder = repository_of(Path.cwd()) if project else None
@@ -78,8 +57,10 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
             f"{Path.cwd()} is in no repository, so it has no project's files; nothing was written. Run this inside the repository "
             "(`git init` makes one), or leave out --project to wire it for yourself in every project"
         )
-    config = config_file(harness, (folder or Path.cwd()) if project else None)
-    server = server_command(is_shared=project, is_desktop=harness in DESKTOP, environment=environment)
+    agent = find_agent(harness)
+    config = config_file(agent, (folder or Path.cwd()) if project else None)
+    is_desktop = agent.configuration.is_desktop
+    server = server_command(is_shared=project, is_desktop=is_desktop, environment=environment)
     change = unwire(config, dry_run=dry_run) if undo else wire(config, server, dry_run=dry_run)
     data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}
     data |= {"diff": change.diff, "backup": str(change.backup) if change.backup else None}
@@ -100,17 +81,15 @@ def _print_entry(surface: Surface, client: str, is_change: bool, environment: di
     """Print the entry for a client whose files Engram does not know. Raises `InvalidInput` for a misspelt harness."""
     import difflib
 
-    from engram.harnesses.configuration import HARNESSES
-    from engram.harnesses.registration import generic_entry
+    from engram.agents.wiring.registration import generic_entry
 
-    meant = [name for name in HARNESSES if name.startswith(client)] or difflib.get_close_matches(
-        client, HARNESSES, 1, 0.8
-    )
+    known = agent_names()
+    meant = [name for name in known if name.startswith(client)] or difflib.get_close_matches(client, known, 1, 0.8)
     if meant:
         raise InvalidInput(f"Unknown harness {client!r}; did you mean {meant[0]}?")
     if is_change:
         raise InvalidInput(
-            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(HARNESSES)}"
+            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(known)}"
         )
     entry = generic_entry(client, environment)
     surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
@@ -129,13 +108,8 @@ def _is_missing(home: Path | None) -> bool:
     return not (expanded(home or default_root(), "the store").absolute() / "store.json").exists()
 
 
-def config(surface: Surface, words: Words = None) -> None:
-    """Show the settings, one of them, or change one.
-
-    Only a person at a terminal changes what decides which memories need no person (autopromote_*, harvest_limit,
-    source_daily_limit, policy, time_zone), how long history is kept (keep_*), and where memories are sent (model, embedder).
-    An invalid setting in the file is reported with its line, and its default shown; setting that key corrects it.
-    """
+def config(surface: Surface, words: list[str] | None = None) -> None:
+    """Carry out `engram config`."""
     from engram.settings import OWNERS, SETTABLE, check_settable, parse_setting, save_setting
 
     given = list(words or [])
@@ -218,19 +192,15 @@ def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
         display.fields(rows)
 
 
-def demo(surface: Surface, fast: Fast = False) -> None:
-    """Show the program at work, in a few seconds.
-
-    Memories are learned, recalled, injected, rated, contradicted, reviewed, edited by hand, undone and purged: real calls on a
-    temporary store.
-    """
+def demo(surface: Surface, fast: bool = False) -> None:
+    """Carry out `engram demo`."""
     from engram.cli.demo import play
 
     play(surface, pause=not fast)
 
 
 def version(surface: Surface) -> None:
-    """Print the version; `engram --version` does so, too."""
+    """Carry out `engram version`."""
     import platform
 
     from engram import __version__

@@ -3,27 +3,13 @@
 import os
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Any
 
 from engram.cli import display, views
 from engram.cli.display import Column, ago, line
-from engram.cli.parser import Argument, Group, Option
 from engram.cli.records import hit_data
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import (
-    EventOptions,
-    Limit,
-    Metadata,
-    MinRelevance,
-    Mode,
-    Question,
-    SeenFrom,
-    Session,
-    Since,
-    Until,
-    check_least,
-    pairs,
-)
+from engram.cli.verbs.options import EventOptions, check_least, pairs
 from engram.cli.verbs.session import events_to_write, redaction_notes
 from engram.cli.views import SILENT, checkpoint_fields, task_style
 from engram.model.errors import InvalidInput, UnreadableData
@@ -33,34 +19,6 @@ from engram.readers.json_reader import parse_json
 from engram.recall.cutoff import HELPFUL
 
 TASK_VARIABLE = "ENGRAM_TASK"
-Id = Annotated[str, Argument("TASK", "The task's id. Default: $ENGRAM_TASK.", envvar=TASK_VARIABLE)]
-User = Annotated[str, Option("--user", metavar="TEXT", help="What was asked; - reads it from stdin.")]
-Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
-TurnKey = Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same turn.")]
-NoDerive = Annotated[bool, Option("--no-derive", help="Extract no facts from it.")]
-Summary = Annotated[str, Argument("SUMMARY", "Its progress; - reads it from stdin.")]
-Done = Annotated[list[str] | None, Option("--done", metavar="STEP", help="A step that is done (repeatable).")]
-Todo = Annotated[list[str] | None, Option("--todo", metavar="STEP", help="A step still to do (repeatable).")]
-Decided = Annotated[list[str] | None, Option("--decided", metavar="TEXT", help="What was decided (repeatable).")]
-Blocker = Annotated[list[str] | None, Option("--blocker", metavar="TEXT", help="What is in the way (repeatable).")]
-Artifact = Annotated[list[str] | None, Option("--artifact", metavar="NAME", help="What was made (repeatable).")]
-Sources = Annotated[
-    list[str] | None, Option("--event", metavar="EVENT", help="An event it is based on, EVT-… (repeatable).")
-]
-Query = Annotated[str, Argument("[QUERY]", "What it is about to do; - reads it from stdin. Default: its goal.")]
-Tokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of the whole block.")]
-Recent = Annotated[int, Option("--recent", metavar="N", help="How many of the latest events are considered.")]
-Documents = Annotated[
-    bool, Option("--sources", help="The parts of the task's documents that answer, each with its place.")
-]
-NoGraph = Annotated[bool, Option("--no-graph", help="Leave out what is linked to the facts.")]
-InTask = Annotated[
-    str, Option("--task", metavar="TASK", envvar=TASK_VARIABLE, help="Only this task. Default: every ledger.")
-]
-EventTypes = Annotated[
-    list[str] | None, Option("--event-type", metavar="TYPE", help="Only message, tool_call, … (repeatable).")
-]
-Roles = Annotated[list[str] | None, Option("--role", metavar="ROLE", help="Only what this role said (repeatable).")]
 _TURN = {"user": str, "assistant": str, "tool_calls": list, "artifacts": list, "key": str, "derive": bool}
 
 
@@ -72,11 +30,9 @@ def named(task_id: str, *said: str) -> tuple[str, ...]:
     return (task_id, *said)
 
 
-def event(surface: Surface, task_id: Id, said: EventOptions, no_derive: NoDerive = False) -> None:
-    """Append to a task's ledger. Secrets are redacted first; a finished task accepts nothing.
-
-    With --batch, all events on stdin are written, or none. `engram worker` extracts the facts of messages later.
-    """
+def event(surface: Surface, task_id: str, no_derive: bool = False, **given: Any) -> None:
+    """Carry out `engram task event`."""
+    said = EventOptions(**given)
     if not said.batch:
         task_id, said.role, said.content = named(task_id, said.role, said.content)
     items = events_to_write(said)
@@ -85,18 +41,9 @@ def event(surface: Surface, task_id: Id, said: EventOptions, no_derive: NoDerive
 
 
 def turn(
-    surface: Surface,
-    task_id: Id,
-    user: User = "",
-    assistant: Assistant = "",
-    key: TurnKey = "",
-    no_derive: NoDerive = False,
+    surface: Surface, task_id: str, user: str = "", assistant: str = "", key: str = "", no_derive: bool = False
 ) -> None:
-    """Append a whole turn, at once or not at all. `engram worker` extracts its facts later.
-
-    Without --user and --assistant, a JSON object is read from stdin: user, assistant, tool_calls (each with name, arguments and
-    result or error), artifacts (each with name and content), key, derive.
-    """
+    """Carry out `engram task turn`."""
     if user or assistant:
         if user == assistant == "-":
             raise InvalidInput("stdin can be read only once: give --user or --assistant as text")
@@ -146,16 +93,16 @@ def _written(surface: Surface, events: Sequence[Event]) -> None:
 
 def checkpoint(
     surface: Surface,
-    task_id: Id,
-    summary: Summary = "",
-    done: Done = None,
-    todo: Todo = None,
-    decided: Decided = None,
-    blocker: Blocker = None,
-    artifact: Artifact = None,
-    event: Sources = None,
+    task_id: str,
+    summary: str = "",
+    done: list[str] | None = None,
+    todo: list[str] | None = None,
+    decided: list[str] | None = None,
+    blocker: list[str] | None = None,
+    artifact: list[str] | None = None,
+    event: list[str] | None = None,
 ) -> None:
-    """Record the progress of a task. The latest checkpoint is part of every context."""
+    """Carry out `engram task checkpoint`."""
     task_id, summary = named(task_id, summary)
     with surface.memory() as mem:
         made = mem.create_checkpoint(
@@ -172,20 +119,16 @@ def checkpoint(
 
 def context(
     surface: Surface,
-    task_id: Id,
-    query: Query = "",
-    tokens: Tokens = 4000,
-    recent: Recent = 40,
-    no_graph: NoGraph = False,
-    sources: Documents = False,
-    scope: SeenFrom = None,
-    min_relevance: MinRelevance = HELPFUL,
+    task_id: str,
+    query: str = "",
+    tokens: int = 4000,
+    recent: int = 40,
+    no_graph: bool = False,
+    sources: bool = False,
+    scope: list[str] | None = None,
+    min_relevance: float = HELPFUL,
 ) -> None:
-    """Print what an agent must know to continue a task, within a token budget.
-
-    Always includes its goal, latest checkpoint and the critical facts that concern it; then recent events, relevant facts
-    and the memories linked to them. `--sources` prints the parts of its documents that answer QUERY instead, each with its place.
-    """
+    """Carry out `engram task context`."""
     check_least("--recent", recent, 0)
     task_id, query = named(task_id, query)
     with surface.memory() as mem:
@@ -204,17 +147,17 @@ def context(
 
 def search(
     surface: Surface,
-    query: Question,
-    task: InTask = "",
-    event_type: EventTypes = None,
-    role: Roles = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 10,
-    mode: Mode = "hybrid",
-    scope: SeenFrom = None,
+    query: str,
+    task: str = "",
+    event_type: list[str] | None = None,
+    role: list[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: int = 10,
+    mode: str = "hybrid",
+    scope: list[str] | None = None,
 ) -> None:
-    """Find events of one task, or of every ledger. `engram search --kind event` has more filters."""
+    """Carry out `engram task search`."""
     query = text_or_stdin(query)
     with surface.memory() as mem:
         found = mem.search_events(
@@ -230,37 +173,16 @@ def search(
             surface.hint("engram: nothing found")
 
 
-Goal = Annotated[str, Argument("GOAL", "What it should achieve; - reads it from stdin.")]
-Scope = Annotated[
-    str,
-    Option(
-        "--scope",
-        "-s",
-        metavar="SCOPE",
-        help="Its scope; `here` is this directory's. Default: this directory's, where it has one.",
-    ),
-]
-States = Annotated[
-    list[str] | None,
-    Option(
-        "--status", metavar="STATE", help="Only running, paused, completed, failed, cancelled or deleted (repeatable)."
-    ),
-]
-Events = Annotated[int, Option("--events", metavar="N", help="How many of its latest events.")]
-Outcome = Annotated[str, Argument("[OUTCOME]", "The outcome; - reads it from stdin.")]
-Why = Annotated[str, Argument("[REASON]", "Why; - reads it from stdin.")]
-
-
-def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Metadata = None, session: Session = "") -> None:
-    """Start a task. Prints its id."""
+def start(surface: Surface, goal: str, scope: str = "", meta: list[str] | None = None, session: str = "") -> None:
+    """Carry out `engram task start`."""
     with surface.memory() as mem:
         begun = mem.start_task(text_or_stdin(goal), scope=scope, session=session, metadata=pairs(meta))
         surface.answer(begun, lambda: display.lines([(begun.id, "bold cyan")]))
         surface.hint(f"engram: `export ENGRAM_TASK={begun.id}` makes it the default of the other task verbs")
 
 
-def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: SeenFrom = None) -> None:
-    """List tasks, newest first. Deleted ones only with --status deleted."""
+def list_(surface: Surface, status: list[str] | None = None, limit: int = 20, scope: list[str] | None = None) -> None:
+    """Carry out `engram task list`."""
     check_least("--limit", limit, 1)
     with surface.memory() as mem:
         found, now = mem.list_tasks(status or None, limit=limit, scope=scope or None), surface.now
@@ -281,11 +203,8 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: See
             surface.hint('engram: no tasks here; `engram task start "…"` starts one')
 
 
-def show(surface: Surface, task_id: Id, events: Events = 10, scope: SeenFrom = None) -> None:
-    """Show a task: its state, its idle time, its latest checkpoint and its latest events.
-
-    A running task that has been idle for long has probably lost its process; `task resume` continues it.
-    """
+def show(surface: Surface, task_id: str, events: int = 10, scope: list[str] | None = None) -> None:
+    """Carry out `engram task show`."""
     check_least("--events", events, 0)
     with surface.memory() as mem:
         found = views.progress_of(mem, mem.get_task(task_id, scope=scope or None), events)
@@ -304,10 +223,8 @@ def _what_now(task: TaskRun, idle: timedelta, waiting: int) -> str:
     return "engram: its facts are not extracted yet; `engram worker --once` does that" if waiting else ""
 
 
-def resume(
-    surface: Surface, task_id: Id, tokens: Tokens = 4000, recent: Recent = 40, no_graph: NoGraph = False
-) -> None:
-    """Continue a task after a pause, a failure or a crash. Prints the context to continue with."""
+def resume(surface: Surface, task_id: str, tokens: int = 4000, recent: int = 40, no_graph: bool = False) -> None:
+    """Carry out `engram task resume`."""
     check_least("--recent", recent, 0)
     with surface.memory() as mem:
         before = mem.get_task(task_id)
@@ -330,28 +247,28 @@ def _spell(idle: timedelta) -> str:
     return str(timedelta(seconds=max(0, round(idle.total_seconds()))))
 
 
-def pause(surface: Surface, task_id: Id, reason: Why = "") -> None:
-    """Pause a task. `task resume` continues it."""
+def pause(surface: Surface, task_id: str, reason: str = "") -> None:
+    """Carry out `engram task pause`."""
     _moved(surface, "paused", *named(task_id, reason))
 
 
-def complete(surface: Surface, task_id: Id, outcome: Outcome = "") -> None:
-    """Mark a task as completed. Its ledger is closed for good."""
+def complete(surface: Surface, task_id: str, outcome: str = "") -> None:
+    """Carry out `engram task complete`."""
     _moved(surface, "completed", *named(task_id, outcome))
 
 
-def fail(surface: Surface, task_id: Id, reason: Why = "") -> None:
-    """Mark a task as failed. It can be resumed."""
+def fail(surface: Surface, task_id: str, reason: str = "") -> None:
+    """Carry out `engram task fail`."""
     _moved(surface, "failed", *named(task_id, reason))
 
 
-def cancel(surface: Surface, task_id: Id, reason: Why = "") -> None:
-    """Cancel a task. It can be resumed."""
+def cancel(surface: Surface, task_id: str, reason: str = "") -> None:
+    """Carry out `engram task cancel`."""
     _moved(surface, "cancelled", *named(task_id, reason))
 
 
-def delete(surface: Surface, task_id: Id) -> None:
-    """Remove a task from the lists for good. Its ledger stays; `ledger redact` destroys what an event said."""
+def delete(surface: Surface, task_id: str) -> None:
+    """Carry out `engram task delete`."""
     _moved(surface, "deleted", task_id)
 
 
@@ -366,13 +283,3 @@ def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
                 [(task.status, task_style(task.status)), "  ", (task.id, "cyan"), f"  {line(words)}"]
             ),
         )
-
-
-task = Group(
-    "Manage tasks: work that outlives a conversation. A task has a goal, a ledger and checkpoints, and can be resumed.",
-    {
-        "start": start, "list": list_, "show": show, "event": event, "turn": turn, "checkpoint": checkpoint,
-        "context": context, "resume": resume, "pause": pause, "complete": complete, "fail": fail, "cancel": cancel,
-        "delete": delete, "search": search,
-    },
-)  # fmt: skip

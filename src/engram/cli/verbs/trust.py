@@ -2,30 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.display import Cell, line
-from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Yes
 from engram.model.errors import Refused
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
     from engram.store.reports import TeamFile
 
-Directory = Annotated[Path | None, Argument("[DIR]", "A directory of the repository. Default: this one.")]
-Revoke = Annotated[bool, Option("--revoke", help="Stop trusting it.")]
 
-
-def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False, yes: Yes = False) -> None:
-    """Trust a repository's own memories (.engram/).
-
-    Before that they are not used, and nothing of them is shown to an agent. The memories of the repository are listed with
-    every field, and hidden characters are made visible; once confirmed, they are used. Anything that changes later must be
-    trusted again. Only a person at a terminal trusts: without one the list is printed, nothing is trusted, and the exit code is 1.
-    """
+def trust(surface: Surface, directory: Path | None = None, revoke: bool = False, yes: bool = False) -> None:
+    """Carry out `engram trust`."""
     from engram.store import local
     from engram.store.scopes import settings_folder
 

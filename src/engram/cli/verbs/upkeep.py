@@ -1,36 +1,19 @@
 """pause, resume, sync, prune, backup, restore: occasional maintenance."""
 
 from pathlib import Path
-from typing import Annotated
 
 from engram.cli import display
-from engram.cli.parser import Argument, Option
 from engram.cli.records import plain
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput, Refused
 from engram.text.display import counted
 
 MOST_DAYS = 36_500
 """A century; the calendar ends before much larger numbers do."""
 
-Target = Annotated[Path, Argument("FILE", "The archive to write, such as memory.tar.gz.")]
-Source = Annotated[Path, Argument("FILE", "An archive that `engram backup` wrote.")]
-Force = Annotated[bool, Option("--force", help="Move an existing store aside, then restore.")]
-Overwrite = Annotated[bool, Option("--force", help="Replace an existing file.")]
-Days = Annotated[
-    int | None,
-    Option("--days", metavar="N", help="Older than N days (at least 1), instead of the ages in the settings."),
-]
-
 
 def pause(surface: Surface) -> None:
-    """Stop learning and injecting until `resume`.
-
-    Meanwhile `learn` and `capture` are refused, `worker` waits, `inject` and `session start` inject nothing and `hook recall`
-    returns nothing; `remember`, `add` and `ingest` work only for a person at a terminal. Everything else continues: `recall`
-    and `search` still answer.
-    """
+    """Carry out `engram pause`."""
     with surface.memory() as mem:
         mem.upkeep.pause()
         surface.answer({"paused": True}, lambda: None)
@@ -38,7 +21,7 @@ def pause(surface: Surface) -> None:
 
 
 def resume(surface: Surface) -> None:
-    """End a pause."""
+    """Carry out `engram resume`."""
     with surface.memory() as mem:
         mem.upkeep.resume()
         surface.answer({"paused": False}, lambda: None)
@@ -46,7 +29,7 @@ def resume(surface: Surface) -> None:
 
 
 def sync(surface: Surface) -> None:
-    """Read every change made to the files by hand."""
+    """Carry out `engram sync`."""
     with surface.memory() as mem:
         noticed = mem.upkeep.sync()
 
@@ -63,12 +46,8 @@ def sync(surface: Surface) -> None:
             surface.hint(f"engram: {agreed}")
 
 
-def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
-    """Remove old history. Without --yes it only says what would be removed.
-
-    Old history is outdated journal images, usage that has been counted, and ledgers of ended sessions. Who took a memory out of use
-    is kept. The ages in the settings are a person's to choose: --days with --yes needs a terminal.
-    """
+def prune(surface: Surface, days: int | None = None, yes: bool = False) -> None:
+    """Carry out `engram prune`."""
     from engram.model.lazy import replace
 
     if days is not None and not 1 <= days <= MOST_DAYS:
@@ -94,8 +73,8 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
             surface.hint("engram: this would be removed; --yes removes it")
 
 
-def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
-    """Write the whole store to one archive. The index is left out: it can be rebuilt."""
+def backup(surface: Surface, target: Path, force: bool = False) -> None:
+    """Carry out `engram backup`."""
     if target.exists() and not force:
         raise InvalidInput(f"{target} already exists; choose another name, or add --force to replace it")
     with surface.memory() as mem:
@@ -106,11 +85,8 @@ def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
         )
 
 
-def restore(surface: Surface, source: Source, force: Force = False) -> None:
-    """Restore a backup. It is checked before anything is replaced.
-
-    With --force in place of an existing store only for a person at a terminal; into an empty place for programs, too.
-    """
+def restore(surface: Surface, source: Path, force: bool = False) -> None:
+    """Carry out `engram restore`."""
     from engram.store.home import default_root, expanded
     from engram.store.local import restore_backup
 

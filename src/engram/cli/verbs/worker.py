@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.display import Column, ago, line
-from engram.cli.parser import Option
 from engram.cli.surface import FAILED, Surface
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.task import Job
@@ -24,34 +23,14 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 1.0
 """How long an idle worker waits before it looks again."""
-Once = Annotated[bool, Option("--once", help="Run the jobs that are due, then end.")]
-ListJobs = Annotated[bool, Option("--list", help="Only list the open jobs.")]
-Retry = Annotated[str, Option("--retry", metavar="JOB", help="Only schedule a failed job again.")]
-AllTenants = Annotated[
-    bool, Option("--all-tenants", help="Work for every tenant of the server in turn. Postgres only.")
-]
 _OUTCOMES = (("done", "green"), ("retried", "yellow"), ("dead", "bold red"))
 _WORDS = {"done": "done", "retried": "postponed", "dead": "failed"}
 
 
 def worker(
-    surface: Surface,
-    once: Once = False,
-    list_: ListJobs = False,
-    retry: Retry = "",
-    all_tenants: AllTenants = False,
+    surface: Surface, once: bool = False, list_: bool = False, retry: str = "", all_tenants: bool = False
 ) -> None:
-    """Run the jobs that follow from the ledgers.
-
-    Extracts facts from turns, asks a model again that did not answer, and harvests the sessions that hooks reported. Runs until it is interrupted (SIGINT, SIGTERM), and
-    then finishes the current job. Any number of workers may run on one store; while it is paused they wait. A job that fails
-    is postponed for longer each time and abandoned after some attempts: then --once ends with exit 1. With --json each job is
-    an object on its own line, and --once answers with one object for all.
-
-    With --all-tenants one worker serves every tenant of $ENGRAM_URL's server with the settings of this machine; run it on as
-    many machines as needed. A tenant's long queue delays the others by at most one round. Paused tenants are skipped; a tenant
-    whose store cannot be opened is reported, tried again later, and makes --once end with exit 1.
-    """
+    """Carry out `engram worker`."""
     if once + list_ + bool(retry) > 1:
         raise InvalidInput("Give only one of --once, --list and --retry")
     if all_tenants:

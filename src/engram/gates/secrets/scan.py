@@ -279,7 +279,12 @@ def _lowered(text: str) -> str:
 
 def redact(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> tuple[str, list[Secret]]:
     """The text with each secret replaced by `[redacted:kind]`, and the secrets' original spans."""
-    found = find_secrets(text, allowed=allowed)
+    if not _clean.unread([text]):
+        return text, []
+    found = find_secrets(text)
+    if not found:
+        _clean.add(text)
+    found = allowed.without_allowed(text, found)
     return _without(text, found), found
 
 

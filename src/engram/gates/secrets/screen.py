@@ -32,7 +32,7 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.store.protocol import NewEvent
+from engram.store.new_events import NewEvent
 from engram.store.screen import LATEST, Decider
 
 __all__ = ["SecretScreen"]

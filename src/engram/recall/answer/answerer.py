@@ -1,6 +1,6 @@
 """Answers a question by its intent: the current value, a past value, an event, or the history of a fact.
 
-Each intent searches elsewhere. `current`: memories that are current. `historical`: versions that were true in the window, or
+Each intent searches elsewhere. `current`: what is current, memories and events in one ranking. `historical`: versions that were true in the window, or
 superseded ones. `event`: the session log and memories of events. `lineage`: every version of each fact, in the order they
 were true. A time phrase is a strict window; only current memories are returned from outside of it, with a warning. The versions
 of a fact are chosen by time first, then cut. Hits that are not about the question are left out, however much room the limit
@@ -40,6 +40,7 @@ from engram.recall.answer.history import (
     window_of,
 )
 from engram.recall.answer.parts import PartFinder
+from engram.recall.coverage import find_covering_less
 from engram.recall.cutoff import (
     HALF,
     LOOKED_UP,
@@ -56,7 +57,7 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
+from engram.recall.freshness import Replacements, change_first, compared, current_first, find_other_tense, noted
 from engram.recall.outdated import may_answer
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, selects
@@ -209,10 +210,13 @@ HELD = "the versions"
 PAST = "past versions about the question"
 EVERY = "every version about the question"
 FROM_LOG = "the session log, since no memory is as relevant"
+LOGGED = "No matching memory; answered from the session log."
 PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
 NEWEST_FIRST = "what holds now comes before what it replaced"
 OUTDATED = "archived and stale memories, because no current one answers"
+OTHER_TENSE = "planned where the question asks for what is, or the reverse"
+COVERS_LESS = "another memory covers more of the question"
 EVIDENCE_LAST = "evidence from documents comes after what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
@@ -288,7 +292,7 @@ class Answerer:
         found = compared(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
         replaced = self._doubted(query, answered.hits, found)
         answered = self._current_first(question, query.filters, answered, replaced)
-        hits = first(self._relevant(question, answered.hits), query.limit)
+        hits = first(self._relevant(question, answered.hits, replaced), query.limit)
         if not hits:
             return replace(answered, hits=hits)
         if question.intent != "lineage":
@@ -296,10 +300,10 @@ class Answerer:
         answered = replace(answered, hits=hits)
         return _said_first(answered) if question.intent == "current" or query.narrowed else answered
 
-    def _relevant(self, question: ParsedQuestion, hits: Hits) -> Hits:
+    def _relevant(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
         """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
         if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
-            return about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
+            return self._choose_best_covering(question, hits, replaced)
         act = set(query_terms(question.subject))
         least = min(self.floor, NEAREST)
         return leaving_out(
@@ -307,6 +311,18 @@ class Answerer:
             lambda hit: hit.relevance < self.floor and act.isdisjoint(tokens(hit.text)),
             "does not tell of it",
         )
+
+    def _choose_best_covering(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
+        """The hits about the question, of its tense; where it names no time only those that cover as much of it as the others."""
+        is_about_facts = question.intent in ("current", "event") and bool(self.floor)
+        if is_about_facts:
+            other = find_other_tense(question.text, hits, replaced)
+            hits = leaving_out(hits, lambda hit: hit.id in other, OTHER_TENSE)
+        chosen = about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
+        if not is_about_facts or question.window is not None:
+            return chosen
+        less = find_covering_less(question.text, chosen, hits, replaced)
+        return leaving_out(chosen, lambda hit: hit.id in less, COVERS_LESS)
 
     def _current_first(
         self, question: ParsedQuestion, filters: Filters, answered: TracedAnswer, replaced: Replacements
@@ -413,8 +429,9 @@ class Answerer:
         else:
             answered = timelines.of(query, window)
         best = best_of(answered.hits)
+        is_ranked_together = question.intent == "current" and window is None
         # The session log answers only where it is twice as relevant, which it cannot be next to a memory of at least one half.
-        return answered if best >= SURE else self._from_log(query, window, best) or answered
+        return answered if best >= SURE or is_ranked_together else self._from_log(query, window, best) or answered
 
     def _when_changed(self, question: ParsedQuestion, query: SearchQuery, window: Window | None) -> TracedAnswer | None:
         """The history of a fact, for a question about when it changed; None where no such fact ever changed."""
@@ -458,14 +475,22 @@ class Answerer:
         best = best_of(hits)
         if not hits or best < self.floor or rival >= HALF * best:
             return None
-        return TracedAnswer(hits, window, ("No matching memory; answered from the session log.",), FROM_LOG)
+        return TracedAnswer(hits, window, (LOGGED,), FROM_LOG)
+
+    def _is_from_log(self, hits: Hits) -> bool:
+        """Whether all hits about the question are events."""
+        about_it = [hit for hit in hits if hit.relevance >= self.floor]
+        return bool(about_it) and all(hit.memory is None for hit in about_it)
 
     def _current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
-            hits = self.facts.current(_wide(query))
+            both = replace(query.filters, kinds=("memory", "event"))
+            hits = self.facts.current(_wide(replace(query, filters=both, folding=True)))
             if best_of(hits) < self.floor:
                 hits = self.facts.waiting(query) or hits
+            if self._is_from_log(hits):
+                return TracedAnswer(hits, window, (LOGGED,), FROM_LOG)
             return TracedAnswer(hits, window, (), CURRENT)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, query, anchored)

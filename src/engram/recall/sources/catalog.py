@@ -8,17 +8,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.capture.transcripts.harness import Problems
+from engram.agents.registry import all_agents
+from engram.agents.sources.documents import Documents
+from engram.agents.sources.instructions import find_instructions
+from engram.agents.sources.places import SourcePlaces, real_folder
+from engram.agents.sources.source import Source, SourceHit
+from engram.agents.transcripts.session import Problems
 from engram.model.lazy import cached_property, dataclass, field, replace
-from engram.recall.sources.auto_memory import find_auto_memory
-from engram.recall.sources.documents import Documents
 from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
-from engram.recall.sources.instructions import find_instructions
-from engram.recall.sources.places import SourcePlaces, real_folder
-from engram.recall.sources.rules import find_rules
 from engram.recall.sources.sessions import find_sessions, is_here
-from engram.recall.sources.skills import find_skills
-from engram.recall.sources.source import Source, SourceHit
 from engram.store.protocol import Progress
 from engram.text.time.zone import SYSTEM
 
@@ -56,7 +54,10 @@ class SourceCatalog:
         """The files: instructions, rules, auto memory and skills."""
         real_folder.cache_clear()  # links may have changed since
         documents = Documents(self.places)
-        for find in (find_auto_memory, find_instructions, find_rules, find_skills):
+        finders = [agent.load_finders() for agent in all_agents()]
+        # A file is of the kind by which it is found first.
+        found_in_order = (*(one.memory for one in finders), find_instructions, *(one.rules for one in finders))
+        for find in filter(None, (*found_in_order, *(one.skills for one in finders))):
             find(documents)
         return documents.found
 

@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from engram.agents.sources.source import Source, SourcePassage
 from engram.disk import boot_id
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass
-from engram.recall.sources.source import Source, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements

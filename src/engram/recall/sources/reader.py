@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from engram.capture.transcripts.harness import Problems
-from engram.recall.sources.ownership import directory_of
-from engram.recall.sources.places import SourcePlaces
+from engram.agents.sources.places import SourcePlaces
+from engram.agents.sources.source import Source, SourceContent, SourcePassage
+from engram.agents.transcripts.session import Problems
+from engram.agents.transcripts.stores import directory_of
 from engram.recall.sources.sessions import is_here, spoken_lines
-from engram.recall.sources.source import Source, SourceContent, SourcePassage
 
 if TYPE_CHECKING:
     from queue import SimpleQueue

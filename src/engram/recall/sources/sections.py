@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from engram.agents.sources.documents import read_text
+from engram.agents.sources.frontmatter import body_of, header_of, text_field
+from engram.agents.sources.source import Source, SourceContent, SourcePassage
 from engram.gates.secrets.scan import redact
 from engram.model.errors import Refused
-from engram.recall.sources.documents import read_text
-from engram.recall.sources.frontmatter import body_of, header_of, text_field
 from engram.recall.sources.sessions import SpokenLine
-from engram.recall.sources.source import Source, SourceContent, SourcePassage
 from engram.text.markup import strip_comments
 
 LONGEST_PASSAGE = 1_000

@@ -1,24 +1,18 @@
-"""The sessions of Claude Code, Codex and OpenCode in this project: found by the harvest's readers, read from their ends."""
+"""The sessions of coding agents in this project: found by the harvest's readers, read from their ends."""
 
 from collections import deque
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from engram.capture.transcripts.harness import (
-    HARNESSES,
-    NAMES,
-    Problems,
-    StoredSession,
-    default_root,
-    reader_of,
-)
-from engram.capture.transcripts.transcript import TranscriptTurn
+from engram.agents.agent import CodingAgent
+from engram.agents.registry import agents_with_sessions, find_agent, session_store
+from engram.agents.sources.places import SourcePlaces
+from engram.agents.sources.source import Source
+from engram.agents.transcripts.session import Problems, StoredSession
+from engram.agents.transcripts.stores import reader_of
+from engram.agents.transcripts.transcript import TranscriptTurn
 from engram.model.lazy import dataclass
-from engram.recall.sources.access import is_below
-from engram.recall.sources.places import SourcePlaces, real_folder, slug
-from engram.recall.sources.source import Source
 from engram.text.display import cut, word
 
 READ = 51_200
@@ -44,9 +38,9 @@ class SpokenLine:
 def find_sessions(places: SourcePlaces, problems: Problems) -> list[Source]:
     """The sessions that may belong to the project, newest first. What a session does not say before it is read, `is_here` decides."""
     found: list[StoredSession] = []
-    for harness in HARNESSES:
-        reader = reader_of(harness)
-        for root in _roots(harness, places):
+    for agent in agents_with_sessions():
+        reader = reader_of(agent.name)
+        for root in _roots(agent, places):
             try:
                 found.extend(reader.sessions(root, problems))
             except Exception as error:
@@ -56,35 +50,29 @@ def find_sessions(places: SourcePlaces, problems: Problems) -> list[Source]:
     return [Source("session", one.name, one.path, one.stamp, one.modified, _title(one), one) for one in here]
 
 
-def _roots(harness: str, places: SourcePlaces) -> list[Path]:
-    """Where a harness may keep sessions of the project: of Claude Code the folders named for it and for folders below it."""
-    root = default_root(harness, places.environment)
-    if harness != "claude-code":
-        return [root]
-    exact = places.project_folders()
-    begins = tuple(f"{slug(str(path))}-" for path in places.roots)
-    with suppress(OSError):
-        below = (path for path in sorted(root.iterdir()) if path.name.startswith(begins) and path.is_dir())
-        found = dict.fromkeys([*(one for one in exact if one.is_dir()), *below])
-        config = real_folder(str(places.config))
-        return [one for one in found if is_below(real_folder(str(one)), config)]
-    return []
+def _roots(agent: CodingAgent, places: SourcePlaces) -> list[Path]:
+    """Where an agent may keep sessions of the project."""
+    find_folders = agent.load_finders().session_folders
+    if find_folders is not None:
+        return find_folders(places)
+    return [session_store(agent.name).find_root(places.home, places.environment)]
 
 
 def _title(session: StoredSession) -> str:
-    return f"{NAMES[session.harness]} session {_id_of(session)}"
+    return f"{find_agent(session.harness).title} session {_id_of(session)}"
 
 
 def short_name(source: Source) -> str:
     """A handle for a session on every line of it: the beginning of its id, or the end of one that begins with the time."""
     assert source.session is not None
     name = _id_of(source.session)
-    return word(name[:8] if source.session.harness == "claude-code" else name[-8:])
+    return word(name[-8:] if session_store(source.session.harness).has_leading_time else name[:8])
 
 
 def _id_of(session: StoredSession) -> str:
     name = session.path.stem if session.grows else session.name.rpartition("#")[2] or session.path.stem
-    return name.rpartition("rollout-")[2]
+    prefix = session_store(session.harness).prefix
+    return name.rpartition(prefix)[2] if prefix else name
 
 
 def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine]]:
@@ -109,7 +97,11 @@ def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine
 
 def is_here(source: Source, directory: str, places: SourcePlaces) -> bool:
     """Whether a session belongs to the project: by its folder, or where it names none by the folder it is kept in."""
-    return places.holds(directory) if directory else source.path.parent in places.own_folders
+    if directory:
+        return places.holds(directory)
+    assert source.session is not None
+    find_folders = find_agent(source.session.harness).load_finders().own_folders
+    return find_folders is not None and source.path.parent in find_folders(places)
 
 
 def _beginning(turn: TranscriptTurn) -> str:

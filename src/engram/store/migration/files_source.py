@@ -18,7 +18,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.usage import Use
 from engram.store.files import memories
 from engram.store.files.lock import WriterLock
-from engram.store.files.log.journal import Change, Journal, JournalLine, Position
+from engram.store.files.log.journal import AfterImage, Journal, JournalLine, Position
 from engram.store.files.log.ledger import Ledger
 from engram.store.files.log.usage import Usage
 from engram.store.files.memories import Stamp, stamp_of
@@ -213,7 +213,7 @@ class FilesSource:
             )
         return Position(month, end)
 
-    def _image(self, change: Change, start: Position) -> MemoryImage:
+    def _image(self, change: AfterImage, start: Position) -> MemoryImage:
         latest, after = self._latest[change.id], portable(change.after, self.positions)
         current = latest.start == start and latest.is_own
         return MemoryImage(change.id, after, after if current else None, change.file if is_team(change.file) else "")
@@ -286,7 +286,7 @@ class FilesSource:
             pending.append(f"{path} no longer contains {min(expected - there.keys())}")
 
 
-def _last_changes(placed: JournalLine) -> list[Change]:
+def _last_changes(placed: JournalLine) -> list[AfterImage]:
     """The last change of each memory in a decision."""
     return list({change.id: change for change in placed.entry.changes}.values())
 

@@ -246,7 +246,7 @@ class FilesTarget:
 
     def _entry(self, record: JournalRecord) -> journal.Entry:
         self._seq += 1
-        changes = tuple(journal.Change(one.id, one.after, one.team or self._place(one)) for one in record.images)
+        changes = tuple(journal.AfterImage(one.id, one.after, one.team or self._place(one)) for one in record.images)
         return journal.Entry(
             self._seq, record.at, record.op, record.actor, record.reason, changes, record.session, record.extra
         )

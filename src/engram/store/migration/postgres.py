@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
-from engram.model.event import Event
+from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.model.task import Checkpoint
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
@@ -34,14 +34,14 @@ from engram.store.migration.records import (
     portable,
 )
 from engram.store.postgres.adapters import from_binary
-from engram.store.postgres.ledger import heads, session_values
+from engram.store.postgres.ledger import heads
 from engram.store.postgres.search import count_slice
 from engram.store.postgres.store import PostgresStore
-from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
+from engram.store.postgres.task_store import checkpoint_values, job_columns, session_values, task_values
 from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import from_image
-from engram.store.states import from_text, to_text
+from engram.store.states import from_text, is_paused, to_text
 from engram.store.tasks import from_fields
 
 if TYPE_CHECKING:
@@ -121,14 +121,14 @@ class PostgresSource:
     def snapshot(self) -> StateSnapshot:
         """Everything that is sent as a whole."""
         return StateSnapshot(
-            sessions=self._store.sessions(),
+            sessions=self._store.list_records(Session),
             verdicts=[GateVerdict(*row) for row in self._run("all_verdicts")],
             tombstones=frozenset(i for (i,) in self._run("all_tombstones")),
             numbers=dict(self._run("all_numbers")),
-            paused=self._store.paused,
-            tasks=self._store.tasks(),
+            paused=is_paused(self._store),
+            tasks=self._store.list_records(TaskRun),
             checkpoints=[from_fields(Checkpoint, json.loads(record)) for (record,) in self._run("all_checkpoints")],
-            jobs=self._store.jobs(),
+            jobs=self._store.list_records(Job),
             states={name: from_text(value) for name, value in self._run("all_states")},
         )
 

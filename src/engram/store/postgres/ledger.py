@@ -1,7 +1,7 @@
 """The Postgres store's ledgers and sessions. Events are chained under a lock on the ledger's head; keys make repeats harmless."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -31,12 +31,12 @@ from engram.store.ledger import (
     to_fields,
     without_checkpoint,
 )
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.search import Statistics
 from engram.store.postgres.sql import statement
-from engram.store.postgres.task_store import job_columns, locked_task
+from engram.store.postgres.task_store import job_columns, locked_task, session_of
 from engram.store.postgres.write import DocumentRow, Work, to_json, write_documents
-from engram.store.protocol import JobFactory, NewEvent, no_jobs
 from engram.store.screen import LATEST, Screen, screened_jobs
 from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
 
@@ -70,26 +70,6 @@ class PostgresLedger:
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events."""
         return sorted(session for session, head in heads(self.context) if head.seq)
-
-    def save_session(self, session: Session) -> None:
-        """Create or update a session."""
-        self.context.database.run("save_session", **session_values(self.screen.session(session)))
-
-    def session(self, session_id: str) -> Session | None:
-        """A session by id."""
-        rows = self.context.database.run("session", id=session_id)
-        return session_of(rows[0]) if rows else None
-
-    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
-        """Sessions, newest first."""
-        rows = self.context.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
-        return [session_of(row) for row in rows]
-
-    def ledger_scope(self, name: str) -> str:
-        """The scope a ledger belongs to."""
-        task, session = _owners(self.context, name)
-        last = self.events(name, last=1) if task is None else []
-        return ledger_owner(name, task, session, last[0].scope if last else "")
 
     def verify_ledgers(self) -> list[str]:
         """What is wrong with the ledgers' chains."""
@@ -193,27 +173,6 @@ def heads(context: TenantContext) -> Iterator[tuple[str, Head]]:
     while rows := context.database.run("ledgers", after=after):
         yield from ((session, Head(seq, digest)) for session, seq, digest in rows)
         after = rows[-1][0]
-
-
-def session_values(session: Session) -> dict[str, object]:
-    """The columns of a session."""
-    return {
-        "id": session.id,
-        "task": session.task,
-        "scopes": list(session.scopes),
-        "started": session.started,
-        "ended": session.ended,
-        "summary": session.summary,
-        "through": session.summary_through,
-        "style": session.summary_style,
-        "by": session.summary_by,
-    }
-
-
-def session_of(row: tuple[object, ...]) -> Session:
-    """A session from its row."""
-    session_id, task, scopes, *rest = row
-    return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
 
 
 def session_scope(context: TenantContext, session_id: str) -> str:

@@ -18,9 +18,10 @@ from engram.store.documents import event_document
 from engram.store.history import OUT, kept_from
 from engram.store.ledger import PRUNED, Head, blanked, decode_event, to_fields
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_of, session_scope
+from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_scope
+from engram.store.postgres.task_store import session_of
 from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
-from engram.store.protocol import Image
+from engram.store.protocol import Image, Store
 from engram.store.purge import (
     QuotingRecord,
     goes_with,
@@ -45,7 +46,6 @@ Histories = Callable[[Sequence[str]], Mapping[str, Sequence[Image]]]
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
-    from engram.store.postgres.store import PostgresStore
 
 
 OUT_OF_REACH = (
@@ -75,9 +75,9 @@ _TABLES = (
 )
 
 
-def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
+def purge(context: TenantContext, store: Store, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from every table; leave tombstones; prove absence."""
-    wanted, context = sorted(set(ids)), store.context
+    wanted = sorted(set(ids))
     with context.database.transaction():
         # One purge at a time: two that blank the same events or uncount the same terms could deadlock.
         for name in ("begin_statistics", "await_statistics"):
@@ -88,7 +88,7 @@ def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collect
         everywhere = _all_texts(store, memory_ids)
         own = [text for text in _all_texts(store, sorted({*wanted} - {*memory_ids})) if text not in everywhere]
         spares: Spares = partial(is_foreign, own=owners)
-        evidence = _events_to_blank(store, wanted, memory_ids, everywhere, spares)
+        evidence = _events_to_blank(context, store, wanted, memory_ids, everywhere, spares)
         quoting = (event for event in _quoting(context, own) if event.id not in evidence)
         texts = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
         _blank_sessions(context, texts, spares)
@@ -107,7 +107,7 @@ def _owners(context: TenantContext, ids: Sequence[str]) -> set[str]:
     return {str(scope) for (scope,) in rows}
 
 
-def _all_texts(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
+def _all_texts(store: Store, wanted: Sequence[str]) -> list[str]:
     """Every text of the memories' versions and of the events."""
     texts: list[str] = []
     for wanted_id in wanted:
@@ -119,7 +119,8 @@ def _all_texts(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
 
 
 def _events_to_blank(
-    store: "PostgresStore",
+    context: TenantContext,
+    store: Store,
     wanted: Sequence[str],
     memory_ids: Sequence[str],
     everywhere: Sequence[str],
@@ -129,10 +130,10 @@ def _events_to_blank(
     named = list(wanted)
     for memory_id in memory_ids:
         cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
-        named += [i for i, scope in cited if goes_with(next(iter(_owners(store.context, [i])), ""), scope)]
+        named += [i for i, scope in cited if goes_with(next(iter(_owners(context, [i])), ""), scope)]
     found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
-    quoting = _quoting(store.context, [*filter(is_sentence, everywhere)])
-    return found | {one.id: one for one in quoting if not any(map(spares, _owners(store.context, [one.id])))}
+    quoting = _quoting(context, [*filter(is_sentence, everywhere)])
+    return found | {one.id: one for one in quoting if not any(map(spares, _owners(context, [one.id])))}
 
 
 def _quoting(context: TenantContext, texts: Sequence[str]) -> list[Event]:
@@ -144,7 +145,7 @@ def _quoting(context: TenantContext, texts: Sequence[str]) -> list[Event]:
     return [event for event in found if any(says(words_of(event), text) for text in texts)]
 
 
-def _versions(store: "PostgresStore", memory_id: str) -> list[Memory]:
+def _versions(store: Store, memory_id: str) -> list[Memory]:
     return [image.memory for image in store.history(memory_id) if image.memory is not None]
 
 

@@ -1,7 +1,6 @@
 """The Postgres backend: `protocol.Store` over a pool of connections."""
 
 import contextlib
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -40,20 +39,16 @@ from engram.store.protocol import (
 )
 from engram.store.records import decode_record, versions_among
 from engram.store.reports import Check, Pruned, Purged, SyncReport
-from engram.store.scopes import LINKS_STATE, ScopeLinks, links_of
 from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
-    from engram.store.states import StateChange
 
 
 BY_USE = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, "
 """Orders the memories that are used most first."""
 _LOG = Log("store")
-LINKS_SECONDS = 5.0
-"""How long links between scopes are used before they are read again: every read verb needs them."""
 
 
 class PostgresStore(PostgresTaskStore, PostgresLedger):
@@ -80,7 +75,6 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
             token=token,
         )
         self._statistics = Statistics(database)
-        self._links: tuple[float, ScopeLinks] | None = None
 
     def close(self) -> None:
         """Close the connections."""
@@ -143,18 +137,6 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """All of them: a server has no team stores."""
         return list(memory_ids)
 
-    def scope_links(self) -> ScopeLinks:
-        """The scopes that a person has chosen for projects, read again after `LINKS_SECONDS`."""
-        now = time.monotonic()
-        if self._links is None or now - self._links[0] > LINKS_SECONDS:
-            self._links = now, links_of(self.state(LINKS_STATE))
-        return self._links[1]
-
-    def change_state(self, name: str, change: "StateChange") -> Mapping[str, Any]:
-        """Change a state under its row lock; returns its new value."""
-        self._links = None
-        return super().change_state(name, change)
-
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Nothing: trust in a repository is stored with files."""
         return frozenset()
@@ -195,6 +177,10 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
         return search.candidates(self.context, self._statistics, query, filters)
+
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """The candidates of several queries."""
+        return [self.candidates(query, filters) for query in queries]
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """The position of each document in its session, task or file."""
@@ -349,13 +335,11 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
             ((position,),) = database.run("next_use")
             database.run("put_use", **values, position=position)
 
-    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every use of these memories, oldest first; none of an earlier position will appear later."""
+    def uses(self, memory_ids: Iterable[str] | None = None, *, session: str = "") -> list[Use]:
+        """Every use of these memories, or in a session, oldest first; none of an earlier position will appear later."""
+        if memory_ids is None:
+            return self._settled_uses("uses_in", session=session)
         return self._settled_uses("uses_of", ids=list(memory_ids))
-
-    def uses_in(self, session: str) -> list[Use]:
-        """Every use in a session."""
-        return self._settled_uses("uses_in", session=session)
 
     def _settled_uses(self, name: str, **values: object) -> list[Use]:
         database = self.context.database
@@ -380,17 +364,6 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def warnings(self) -> list[str]:
         """Messages for the owner."""
         return self.context.warnings
-
-    @property
-    def paused(self) -> bool:
-        """Whether the owner has paused learning and injection."""
-        self.context.settings.refresh()
-        return bool(self.context.settings.get("paused", False))
-
-    def pause(self, paused: bool) -> None:
-        """Pause or resume learning and injection, for every process of this tenant."""
-        with self.context.database.transaction():
-            self.context.settings.set(paused=paused or None)
 
     def new_token(self, size: int) -> str:
         """Random hex digits."""
@@ -426,7 +399,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         from engram.store.postgres.purge import purge
 
         self.screen.decision(actor, "", "")
-        purged = purge(self, ids, actor, drawn)
+        purged = purge(self.context, self, ids, actor, drawn)
         self._statistics = Statistics(self.context.database)
         return purged
 

@@ -1,17 +1,24 @@
 """The Postgres store's tasks, checkpoints, jobs and small states."""
 
 import json
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date, datetime
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 from engram.model.errors import NotFound
+from engram.model.event import Session
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.write import Work, to_json
+from engram.store.protocol import ListedT, LoadedT
+from engram.store.scopes import LINKS_STATE
 from engram.store.screen import Screen
-from engram.store.states import StateChange, changed, checked_name, from_text, to_text
+from engram.store.states import PAUSED, StateChange, StateValue, changed, checked_name, day_spent, from_text, to_text
 from engram.store.tasks import LONGEST_WAIT, from_fields, leased, same_lease, to_fields
+
+LINKS_SECONDS = 5.0
+"""How long links between scopes are used before they are read again: every read verb needs them."""
 
 
 class PostgresTaskStore:
@@ -19,10 +26,47 @@ class PostgresTaskStore:
 
     context: TenantContext
     screen: Screen
+    _links: tuple[float, StateValue] | None = None
 
-    def save_task(self, task: TaskRun) -> None:
-        """Write a new task."""
-        self.context.database.run("put_task", **task_values(self.screen.task(task)))
+    def load_record(self, kind: type[LoadedT], record_id: str) -> LoadedT | None:
+        """A session or task by id."""
+        rows = self.context.database.run("session" if kind is Session else "task", id=record_id)
+        found = (session_of(rows[0]) if kind is Session else _task(rows[0][0])) if rows else None
+        return cast("LoadedT | None", found)
+
+    def list_records(
+        self,
+        kind: type[ListedT],
+        *,
+        of: str = "",
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[ListedT]:
+        """Sessions, tasks or checkpoints, newest first, or unfinished jobs, oldest first."""
+        run, seen = self.context.database.run, {"scopes": list(scopes or ()), "limit": limit}
+        found: Sequence[Session | TaskRun | Checkpoint | Job]
+        if kind is Session:
+            found = [session_of(row) for row in run("sessions", any=scopes is None, **seen)]
+        elif kind is Checkpoint:
+            rows = run("checkpoints", task=of, limit=limit)
+            found = [from_fields(Checkpoint, json.loads(record)) for (record,) in rows]
+        elif kind is Job:
+            wanted = {"any": statuses is None, "statuses": list(statuses or ()), "everyone": scopes is None}
+            found = [_job(record) for (record,) in run("jobs", **wanted, **seen)]
+        elif statuses is None:
+            found = [_task(record) for (record,) in run("tasks", any=scopes is None, **seen)]
+        else:
+            rows = run("tasks_in", statuses=list(statuses), any=scopes is None, **seen)
+            found = [_task(record) for (record,) in rows]
+        return cast("list[ListedT]", found)
+
+    def save_record(self, record: Session | TaskRun) -> None:
+        """Create or update a session, or write a new task."""
+        if isinstance(record, Session):
+            self.context.database.run("save_session", **session_values(self.screen.session(record)))
+        else:
+            self.context.database.run("put_task", **task_values(self.screen.task(record)))
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under its row lock; returns it changed."""
@@ -36,22 +80,6 @@ class PostgresTaskStore:
                 database.run("put_task", **task_values(changed))
         return changed
 
-    def task(self, task_id: str) -> TaskRun | None:
-        """A task by id."""
-        rows = self.context.database.run("task", id=task_id)
-        return _task(rows[0][0]) if rows else None
-
-    def tasks(
-        self,
-        statuses: Sequence[str] | None = None,
-        limit: int | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[TaskRun]:
-        """Tasks, newest first."""
-        run, seen = self.context.database.run, {"any": scopes is None, "scopes": list(scopes or ()), "limit": limit}
-        rows = run("tasks", **seen) if statuses is None else run("tasks_in", statuses=list(statuses), **seen)
-        return [_task(record) for (record,) in rows]
-
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` returns for the next number, under the task's row lock."""
         database = self.context.database
@@ -61,11 +89,6 @@ class PostgresTaskStore:
             made = self.screen.checkpoint(make(last + 1))
             database.run("put_checkpoint", **checkpoint_values(made))
         return made
-
-    def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
-        """A task's checkpoints, newest first."""
-        rows = self.context.database.run("checkpoints", task=task_id, limit=limit)
-        return [from_fields(Checkpoint, json.loads(record)) for (record,) in rows]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task, under its row lock."""
@@ -110,42 +133,49 @@ class PostgresTaskStore:
             database.all_of(work)
         return True
 
-    def tokens_spent(self, day: date) -> int:
-        """Language model tokens spent on a day."""
-        rows = self.context.database.run("tokens_spent", day=day)
-        return max(0, int(rows[0][0])) if rows else 0
-
-    def spend_tokens(self, day: date, tokens: int) -> None:
-        """Add to the tokens spent on a day."""
-        self.context.database.run("spend_tokens", day=day, tokens=tokens)
-
-    def jobs(
-        self,
-        statuses: Sequence[str] | None = None,
-        limit: int | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[Job]:
-        """Unfinished jobs, oldest first."""
-        seen = {"everyone": scopes is None, "scopes": list(scopes or ()), "limit": limit}
-        rows = self.context.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
-        return [_job(record) for (record,) in rows]
-
     def state(self, name: str) -> Mapping[str, Any]:
-        """A state's value."""
-        rows = self.context.database.run("state", name=checked_name(name))
-        return from_text(rows[0][0]) if rows else {}
+        """A state's value; the links between scopes may be some seconds old."""
+        run = self.context.database.run
+        if name == PAUSED:
+            self.context.settings.refresh()
+            return {"paused": True} if self.context.settings.get("paused", False) else {}
+        if (day := day_spent(name)) is not None:
+            rows = run("tokens_spent", day=day)
+            return {"tokens": max(0, int(rows[0][0])) if rows else 0}
+        now = time.monotonic()
+        if name == LINKS_STATE and self._links is not None and now - self._links[0] <= LINKS_SECONDS:
+            return self._links[1]
+        rows = run("state", name=checked_name(name))
+        found = from_text(rows[0][0]) if rows else {}
+        if name == LINKS_STATE:
+            self._links = now, found
+        return found
 
     def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
-        """Change a state under its row lock; returns its new value."""
-        kept, database = self.screen.state(checked_name(name)), self.context.database
+        """Change a state under its row lock; returns its new value. Tokens are added up without one."""
+        database = self.context.database
+        if name == PAUSED:
+            after = changed(dict(self.state(name)), change)
+            with database.transaction():
+                self.context.settings.set(paused=bool(after) or None)
+            return after
+        if (day := day_spent(name)) is not None:
+            before = dict(self.state(name))
+            after = changed(before, change)
+            database.run("spend_tokens", day=day, tokens=after["tokens"] - before["tokens"])
+            return after
+        return self._change_stored(self.screen.state(checked_name(name)), change)
+
+    def _change_stored(self, name: str, change: StateChange) -> StateValue:
+        self._links, database = None, self.context.database
         with database.transaction():
-            ((stored,),) = database.run("lock_state", name=kept, value=to_text({}))
+            ((stored,),) = database.run("lock_state", name=name, value=to_text({}))
             before = from_text(stored)
             after = changed(before, change)
             if not after:
-                database.run("drop_state", name=kept)
+                database.run("drop_state", name=name)
             elif after != before:
-                database.run("put_state", name=kept, value=to_text(after))
+                database.run("put_state", name=name, value=to_text(after))
         return after
 
     def states(self, prefix: str) -> list[str]:
@@ -157,6 +187,27 @@ def locked_task(context: TenantContext, task_id: str, lock: str) -> TaskRun | No
     """A task, locked by the named statement; None if there is none."""
     rows = context.database.run(lock, id=task_id)
     return _task(rows[0][0]) if rows else None
+
+
+def session_values(session: Session) -> dict[str, object]:
+    """The columns of a session."""
+    return {
+        "id": session.id,
+        "task": session.task,
+        "scopes": list(session.scopes),
+        "started": session.started,
+        "ended": session.ended,
+        "summary": session.summary,
+        "through": session.summary_through,
+        "style": session.summary_style,
+        "by": session.summary_by,
+    }
+
+
+def session_of(row: tuple[object, ...]) -> Session:
+    """A session from its row."""
+    session_id, task, scopes, *rest = row
+    return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
 
 
 def task_values(task: TaskRun) -> dict[str, object]:

@@ -66,6 +66,8 @@ class PostgresTransaction:
         self._stored: dict[str, Memory | None] = {}
         self._changes: dict[str, int] = {}
         self._minted: set[str] = set()
+        self._judged: set[str] = set()
+        """Memories that the gates have judged as they were put."""
         self._names: set[tuple[str, str]] = set()
         self._day: tuple[datetime | None, str] = (None, "")
         self._reserved = reserved
@@ -215,11 +217,12 @@ class PostgresTransaction:
 
     # -- changing
 
-    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
-        """Add or replace a memory."""
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
+        """Add or replace a memory; `judged` if the gates have judged what it says."""
         if team:
             raise InvalidInput("a team store consists of files; this store is on Postgres")
         memory = keep_begun(memory, self._before)
+        (self._judged.add if judged else self._judged.discard)(memory.id)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
@@ -248,7 +251,7 @@ class PostgresTransaction:
     def _decider(self) -> Decider:
         gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
         vectors = {item.memory.id: item.vector for item in self._pending.values() if item.vector is not None}
-        return Decider(self._decision.op, self._decision.actor, gone, vectors)
+        return Decider(self._decision.op, self._decision.actor, gone, vectors, frozenset(self._judged))
 
     @property
     def lacks_vectors(self) -> bool:

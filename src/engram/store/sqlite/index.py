@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from engram.disk import boot_id
 from engram.rules.numbers import NEAREST_TO_TASK
@@ -46,6 +46,21 @@ TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
     "ends", "images", "numbers", "tombstones", "uses", "keys",
 )  # fmt: skip
+
+
+class _Retrieval(NamedTuple):
+    """What the candidates of several queries have in common."""
+
+    filters: Filters
+    clause: search.Clause
+    places: int
+    by: str
+    """The SQL index by which so few documents pass that a full scan is slower; "" for a scan."""
+    is_possible: bool
+    """Whether any document can pass."""
+    of_sessions: tuple[int, int] | None
+    matrix: "Vectors | None"
+    """None without an embedder."""
 
 
 class Index:
@@ -258,33 +273,54 @@ class Index:
 
     # -- reading
 
-    def candidates(self, query: Query, filters: Filters) -> Candidates:
-        """What the retrievers find."""
-        clause, count = where(filters), self.count
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """What the retrievers find for each query."""
+        vectors = [query.vector for query in queries if query.vector is not None]
+        retrieval = self._retrieval(filters, is_semantic=bool(vectors))
+        if len(vectors) > 1 and retrieval.matrix is not None and not retrieval.by:
+            search.scan_all(self.db, self._last, retrieval.matrix, vectors, queries[0].limit, retrieval.of_sessions)
+        found = [self._candidates(query, retrieval) for query in queries]
+        # A memory belongs to no session.
+        alone = filters.kinds == ("memory",)
+        numbers = list(dict.fromkeys(n for each in found for n, _ in (*each.lexical, *each.semantic)))
+        positions = {} if alone or not numbers else self.document_positions(numbers)
+        for each in found:
+            own = [n for n, _ in (*each.lexical, *each.semantic)]
+            each.positions = dict.fromkeys(own, _ALONE) if alone else {n: positions[n] for n in own if n in positions}
+        return found
+
+    def _retrieval(self, filters: Filters, *, is_semantic: bool) -> "_Retrieval":
+        count = self.count
+        by = self._few(filters, count)
+        is_possible = not by or self._has_any(filters.kinds)
+        matrix = self.matrix_rows(count) if is_semantic and is_possible and self.can_embed() else None
+        return _Retrieval(filters, where(filters), count, by, is_possible, self._between(filters), matrix)
+
+    def _candidates(self, query: Query, retrieval: "_Retrieval") -> Candidates:
+        filters, clause, count, of_sessions = (
+            retrieval.filters,
+            retrieval.clause,
+            retrieval.places,
+            retrieval.of_sessions,
+        )
         found = Candidates(total=count - 1)
         if query.terms:
             found.frequency = self._frequencies(query.terms, count)
             kept = prune(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
-        by, of_sessions = self._few(filters, count), self._between(filters)
-        if by and not self._has_any(filters.kinds):
+        if not retrieval.is_possible:
             return found
         if query.terms:
             between = of_sessions or self._newest(kept, found.frequency)
             found.lexical = search.lexical(self.db, self._last, kept, clause, query.limit, between)
             if between is not None and filters.parents is None and len(found.lexical) < query.limit:
                 found.lexical = search.lexical(self.db, self._last, kept, clause, query.limit)
-        if query.vector is not None and self.can_embed():
-            matrix = self.matrix_rows(count)
+        if query.vector is not None and retrieval.matrix is not None:
             found.semantic = search.semantic(
-                self.db, self._last, matrix, query.vector, clause, query.limit, by, of_sessions
+                self.db, self._last, retrieval.matrix, query.vector, clause, query.limit, retrieval.by, of_sessions
             )
         if query.task is not None and "memory" in filters.kinds:
             found.by_task, found.tasks_compared = self._by_task(query.task, clause)
-        numbers = [n for n, _ in (*found.lexical, *found.semantic)]
-        # A memory belongs to no session.
-        alone = filters.kinds == ("memory",)
-        found.positions = dict.fromkeys(numbers, _ALONE) if alone else self.document_positions(numbers)
         return found
 
     def _by_task(self, task: "array[float]", clause: search.Clause) -> tuple[search.Ranking, int]:

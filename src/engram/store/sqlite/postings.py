@@ -87,9 +87,11 @@ class Postings:
         self._room: npt.NDArray[np.float64] | None = None
         self._is_whole = self._is_large = False
 
-    def ranked(self, db: sqlite3.Connection, terms: Sequence[str], limit: int) -> list[tuple[int, float]] | None:
-        """The best documents with any of the terms, best first; None as long as not all have been read, and inside a transaction, whose changes
-        have no number yet.
+    def ranked(
+        self, db: sqlite3.Connection, terms: Sequence[str], limit: int, allowed: Sequence[int] | None = None
+    ) -> list[tuple[int, float]] | None:
+        """The best documents with any of the terms, of the `allowed` ones if given, best first; None as long as not all have been read, and
+        inside a transaction, whose changes have no number yet.
         """
         if db.in_transaction or not self._refreshed(db):
             return None
@@ -100,6 +102,11 @@ class Postings:
         for term in filter(None, map(self._terms.get, terms)):
             numbers, counts = term.found()
             scores[numbers] += self._rarity(len(numbers)) * (counts * (SATURATION + 1) / (counts + room[numbers]))
+        if allowed is not None:
+            numbers = np.asarray(allowed, dtype=np.int64)
+            is_allowed = np.zeros(len(room), dtype=bool)
+            is_allowed[numbers[numbers < len(room)]] = True
+            scores[~is_allowed] = 0
         found = np.flatnonzero(scores)
         best = found[np.lexsort((found, -scores[found]))[:limit]]
         return list(zip(best.tolist(), scores[best].tolist(), strict=True))

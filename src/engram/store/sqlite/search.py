@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from engram.rules.numbers import FIELD_WEIGHTS
@@ -130,10 +131,12 @@ _OF_ONE_QUESTION = 3
 """Rankings that FTS5 makes first: a process that asks one question, as the command line does, would read all documents for nothing."""
 _FILTERS_KEPT, _PASSING_KEPT = 8, 50_000
 """Filters of which it is kept which documents pass them, and of how many documents."""
+_RANKINGS_KEPT = 64
+"""Rankings that are kept: those of a question and its wordings by each retriever."""
 
 
 class LastRankings:
-    """What searches found of late: the rankings before the filter of the last question, since the searches of one recall ask for the same with
+    """What searches found of late: the rankings before the filter of the last questions, since the searches of one recall ask for the same with
     different filters, and which documents passed the last filters.
 
     It is valid until this connection or another one writes to the index.
@@ -141,8 +144,9 @@ class LastRankings:
 
     def __init__(self) -> None:
         self._state: tuple[int, int] | None = None
-        self._found: dict[str, tuple[object, Any]] = {}
+        self._found: dict[object, Any] = {}
         self._passing: dict[object, dict[int, bool]] = {}
+        self._all_passing: dict[object, list[int]] = {}
         self.postings = Postings()
         self.rankings = 0
         """How often terms were ranked."""
@@ -150,11 +154,18 @@ class LastRankings:
     def get(self, connection: sqlite3.Connection, retriever: str, asked: object, rank: Callable[[], _Found]) -> _Found:
         """The ranking of a retriever for what it is asked, by `rank` unless it is known."""
         self._refresh(connection)
-        known, found = self._found.get(retriever, (None, None))
-        if known != asked:
+        key = retriever, asked
+        if key not in self._found:
             found = rank()
-            self._found[retriever] = asked, found
-        return cast(_Found, found)
+            if len(self._found) >= _RANKINGS_KEPT:
+                del self._found[next(iter(self._found))]
+            self._found[key] = found
+        return cast(_Found, self._found[key])
+
+    def has(self, connection: sqlite3.Connection, retriever: str, asked: object) -> bool:
+        """Whether the ranking of a retriever for what it is asked is kept."""
+        self._refresh(connection)
+        return (retriever, asked) in self._found
 
     def allowed(self, connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
         """Which of these documents pass the filter."""
@@ -172,10 +183,21 @@ class LastRankings:
             del self._passing[next(iter(self._passing))]
         return {n for n in numbers if known[n]}
 
+    def all_allowed(self, connection: sqlite3.Connection, clause: "Clause", by: str) -> list[int]:
+        """Every document that passes the filter, in order."""
+        self._refresh(connection)
+        key = clause[0], *clause[1]
+        if key not in self._all_passing:
+            found = sorted(all_allowed(connection, clause, f"INDEXED BY {by}" if by else ""))
+            if len(self._all_passing) >= _FILTERS_KEPT:
+                del self._all_passing[next(iter(self._all_passing))]
+            self._all_passing[key] = found
+        return self._all_passing[key]
+
     def _refresh(self, connection: sqlite3.Connection) -> None:
         state = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
         if state != self._state:
-            self._state, self._found, self._passing = state, {}, {}
+            self._state, self._found, self._passing, self._all_passing = state, {}, {}, {}
 
 
 def lexical(
@@ -205,7 +227,11 @@ def lexical(
     passing = _first_allowed(connection, last, [n for n, _ in rows], clause, limit)
     if len(passing) >= limit or len(rows) < wide:
         return [row for row in rows if row[0] in passing][:limit]
-    return _lexical_joined(connection, match, weights, clause, limit)
+    allowed = last.all_allowed(connection, clause, "")
+    if not allowed:
+        return []
+    known = last.postings.ranked(connection, terms, limit, allowed) if last.rankings > _OF_ONE_QUESTION else None
+    return _lexical_joined(connection, match, weights, clause, limit) if known is None else known
 
 
 def _lexical_joined(
@@ -264,20 +290,46 @@ def semantic(
 
     begin, end = between or (0, len(matrix) - 1)
     if by and (between is None or end - begin > _SCANNED):
-        return _scan_allowed(connection, matrix, vector, clause, limit, by)
+        return _scan_allowed(connection, last, matrix, vector, clause, limit, by)
     wide = max(limit * _SLACK, _LEAST)
 
     def scanned() -> Ranking:
-        scores = products.scores(matrix[begin : end + 1], vector)
-        top = best_rows(scores, wide)
-        return list(zip((top + begin).tolist(), scores[top].tolist(), strict=True))
+        return _best_scored(products.scores(matrix[begin : end + 1], vector), begin, wide)
 
     found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scanned)
     passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
     if len(passing) < limit and len(found) <= end - begin:
-        return _scan_allowed(connection, matrix, vector, clause, limit, by)
+        return _scan_allowed(connection, last, matrix, vector, clause, limit, by)
     kept = [(n, score) for n, score in found if n in passing]
     return [(n, score) for n, score in kept[:limit] if score != 0]
+
+
+def scan_all(
+    connection: sqlite3.Connection,
+    last: LastRankings,
+    matrix: "Vectors",
+    vectors: "Sequence[Vectors]",
+    limit: int,
+    between: tuple[int, int] | None,
+) -> None:
+    """Rank the documents for several vectors with one product; `semantic` then finds the rankings."""
+    import numpy as np
+
+    from engram.embedding import products
+
+    (begin, end), wide = between or (0, len(matrix) - 1), max(limit * _SLACK, _LEAST)
+    asked = {vector.tobytes(): vector for vector in vectors}
+    new = [key for key in asked if not last.has(connection, "semantic", (key, begin, end, wide))]
+    if not new:
+        return
+    scores = products.products(np.stack([asked[key] for key in new]), matrix[begin : end + 1])
+    for key, own in zip(new, scores, strict=True):
+        last.get(connection, "semantic", (key, begin, end, wide), partial(_best_scored, own, begin, wide))
+
+
+def _best_scored(scores: "Vectors", begin: int, wide: int) -> Ranking:
+    top = best_rows(scores, wide)
+    return list(zip((top + begin).tolist(), scores[top].tolist(), strict=True))
 
 
 def by_task(
@@ -296,15 +348,23 @@ def by_task(
 
 
 def _scan_allowed(
-    connection: sqlite3.Connection, matrix: "Vectors", vector: "Vectors", clause: "Clause", limit: int, by: str
+    connection: sqlite3.Connection,
+    last: LastRankings,
+    matrix: "Vectors",
+    vector: "Vectors",
+    clause: "Clause",
+    limit: int,
+    by: str,
 ) -> Ranking:
     """The same, of only the documents that pass."""
+    found = last.all_allowed(connection, clause, by)
+    if not found:
+        return []
     import numpy as np
 
     from engram.embedding import products
 
-    found = all_allowed(connection, clause, f"INDEXED BY {by}" if by else "")
-    allowed = np.array(sorted(found), dtype=np.int64)
+    allowed = np.array(found, dtype=np.int64)
     allowed = allowed[allowed < len(matrix)]
     scores = products.scores(matrix[allowed], vector)
     return [(int(allowed[i]), float(scores[i])) for i in best_rows(scores, limit) if scores[i] != 0]

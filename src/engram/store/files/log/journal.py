@@ -37,7 +37,7 @@ LAST_SEQ = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AfterImage:
     """One memory's new image; `after` is None if it was purged. `file` is its path, "" if it has none."""
 
     id: str
@@ -56,7 +56,7 @@ class Entry:
     op: str
     actor: str
     reason: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[AfterImage, ...] = ()
     session: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -261,7 +261,7 @@ def encode(entry: Entry) -> bytes:
     return f'{to_json(fields)[:-1]},"changes":[{changes}]}}\n'.encode("utf-8", "surrogatepass")
 
 
-def _encode_change(change: Change) -> str:
+def _encode_change(change: AfterImage) -> str:
     fields = {"id": change.id, "file": change.file} if change.file else {"id": change.id}
     return f'{to_json(fields)[:-1]},"after":{change.text or to_json(change.after)}}}'
 
@@ -290,16 +290,16 @@ def checked_seq(seq: object) -> int:
     return seq
 
 
-def _decode_change(fields: Mapping[str, Any]) -> Change:
+def _decode_change(fields: Mapping[str, Any]) -> AfterImage:
     return _checked_change(fields["id"], fields["after"], fields.get("file", ""))
 
 
-def _checked_change(memory_id: Any, after: Any, file: Any) -> Change:
+def _checked_change(memory_id: Any, after: Any, file: Any) -> AfterImage:
     if not isinstance(memory_id, str) or not memory_id:
         raise ValueError(f"the id of a memory must be text, is {memory_id!r:.40}")
     if after is not None and not isinstance(after, Mapping):
         raise ValueError(f"the image of {memory_id} must be a record, is {after!r:.40}")
-    return Change(memory_id, after, memory_file(file))
+    return AfterImage(memory_id, after, memory_file(file))
 
 
 def _line_at(path: Path, offset: int) -> int:

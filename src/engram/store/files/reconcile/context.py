@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engram.model.lazy import dataclass, field
 from engram.store.files.log.context import LogContext
-from engram.store.files.log.journal import Change, Entry, JournalLine, Position
+from engram.store.files.log.journal import AfterImage, Entry, JournalLine, Position
 from engram.store.files.log.ledger import last_anchored
 from engram.store.files.log.mark import Durability, is_own
 from engram.store.files.memories import Stamp
-from engram.store.files.reconcile.anchors import Anchors
-from engram.store.files.reconcile.index_records import index_entries
-from engram.store.files.reconcile.pending import PendingEvents
+from engram.store.files.reconcile.index_records import Anchors, index_entries
+from engram.store.files.reconcile.pending_events import PendingEvents
 from engram.store.ledger import LEDGER_OP, Head, checkpoint_text
 from engram.store.sqlite.index import Index
 
@@ -47,7 +46,7 @@ class IndexContext(LogContext):
             return None
         return self.embedder.embed(texts)
 
-    def image_before(self, memory_id: str, seq: int) -> Change | None:
+    def image_before(self, memory_id: str, seq: int) -> AfterImage | None:
         """A memory's last image before a decision, of those the index has read; None if there is none."""
         row = self.index.db.execute(
             "SELECT month, offset FROM images WHERE id = ? AND seq < ? ORDER BY seq DESC LIMIT 1", (memory_id, seq)
@@ -103,7 +102,7 @@ def append_entry(
     op: str,
     actor: str,
     reason: str,
-    changes: Sequence[Change],
+    changes: Sequence[AfterImage],
     session: str = "",
     *,
     durably: bool = True,

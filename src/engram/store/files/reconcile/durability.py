@@ -12,6 +12,7 @@ from engram.disk import sync_path
 from engram.model.errors import EngramError, StoreReadOnly
 from engram.model.lazy import replace
 from engram.store.files import memories
+from engram.store.files.log.context import LogContext
 from engram.store.files.log.journal import Entry
 from engram.store.files.log.mark import is_own, read_mark, write_mark
 from engram.store.files.reconcile.context import IndexContext
@@ -134,7 +135,7 @@ def _oldest(context: IndexContext, after: int, upto: int) -> tuple[int, set[str]
     return upto, files
 
 
-def _between(context: IndexContext, after: int, upto: int) -> Iterator[Entry]:
+def _between(context: LogContext, after: int, upto: int) -> Iterator[Entry]:
     for entry in context.journal.backwards():
         if entry.seq <= after:
             return

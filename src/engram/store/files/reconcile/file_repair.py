@@ -21,7 +21,8 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreError, StoreRead
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.log.journal import Change, JournalLine, Position
+from engram.store.files.log.context import LogContext
+from engram.store.files.log.journal import AfterImage, JournalLine, Position
 from engram.store.files.log.mark import Mark, is_own, read_mark, write_mark
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.reconcile.context import IndexContext
@@ -171,7 +172,7 @@ def _write(path: Path, wanted: Sequence[Memory], expected: Stamp | None) -> bool
 
 def finish_files(context: IndexContext, lines: Sequence[JournalLine], *, teams: bool) -> None:
     """Write the files of the last decisions, unless their owner has changed them since; those of `teams`, if wanted."""
-    newest: dict[str, tuple[str, Change]] = {}
+    newest: dict[str, tuple[str, AfterImage]] = {}
     earlier: dict[str, list[Image]] = {}
     for placed in lines:
         for change in placed.entry.changes:
@@ -302,7 +303,7 @@ def _repair_since(context: IndexContext, seq: int) -> list[str]:
     return repaired
 
 
-def _histories_since(context: IndexContext, seq: int) -> tuple[dict[str, FileHistory], set[str]]:
+def _histories_since(context: LogContext, seq: int) -> tuple[dict[str, FileHistory], set[str]]:
     """The history of every own file that a decision after a number concerned, and all files with memories by the journal."""
     last: dict[str, tuple[Position, str]] = {}
     images: dict[str, list[Image]] = {}
@@ -330,12 +331,12 @@ def _histories_since(context: IndexContext, seq: int) -> tuple[dict[str, FileHis
     return histories, {*histories, *(stored for _, stored in last.values())}
 
 
-def _image_at(context: IndexContext, memory_id: str, position: Position) -> list[Image]:
+def _image_at(context: LogContext, memory_id: str, position: Position) -> list[Image]:
     changes = context.journal.at(position).changes
     return [change.after for change in reversed(changes) if change.id == memory_id and change.after is not None][:1]
 
 
-def _moved_by_hand(context: IndexContext, places: set[str]) -> frozenset[str]:
+def _moved_by_hand(context: LogContext, places: set[str]) -> frozenset[str]:
     """Memories in files unknown to the journal: a person renamed those files."""
     found: set[str] = set()
     for path in memories.memory_files(context.home.engrams):

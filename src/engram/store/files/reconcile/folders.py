@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from engram.store.files import memories
+from engram.store.files.log.context import LogContext
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.team_trust import is_team, team_of
 from engram.store.reports import SyncReport
@@ -37,7 +38,7 @@ def is_steady(context: IndexContext, folder: Path) -> bool:
     return folder_time(folder) == (row[0] if row else -1)
 
 
-def full_path(context: IndexContext, stored: str) -> str:
+def full_path(context: LogContext, stored: str) -> str:
     """The full path of a stored path as text, which is cheaper than a `Path`."""
     return stored if is_team(stored) else f"{context.home.root}/{stored}"
 

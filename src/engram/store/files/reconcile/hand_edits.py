@@ -10,7 +10,7 @@ from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.rules.limits import limit_problem
 from engram.store.files import memories
-from engram.store.files.log.journal import Change
+from engram.store.files.log.journal import AfterImage
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.reconcile.context import IndexContext, append_entry
 from engram.store.files.reconcile.durability import sync_files
@@ -24,9 +24,8 @@ from engram.store.files.reconcile.index_records import (
     records_in,
     stamp_known,
 )
-from engram.store.files.reconcile.memory_places import drop_memories, id_problem, retire_missing
+from engram.store.files.reconcile.memory_places import drop_memories, drop_split, id_problem, is_split, retire_missing
 from engram.store.files.reconcile.saves import await_saves, is_as_written
-from engram.store.files.reconcile.splitting import drop_split, is_split
 from engram.store.files.reconcile.team_files import pick_up_team_file
 from engram.store.files.reconcile.team_trust import is_attached, is_team, team_of
 from engram.store.records import decode_record, image
@@ -148,7 +147,7 @@ def _record(
 
     The file is synced first: a torn one in the person's own layout could not be told from an edit.
     """
-    changes = [Change(memory.id, image(memory), file) for memory, file in changed]
+    changes = [AfterImage(memory.id, image(memory), file) for memory, file in changed]
     placed = None
     if changes:
         with contextlib.suppress(OSError):

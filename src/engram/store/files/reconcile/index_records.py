@@ -1,17 +1,20 @@
-"""What the index records of files, ledgers and the journal: images, places, stamps, and how far it has read."""
+"""What the index records of files, ledgers, uses and the journal, and how far it has read them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.model.event import Event
+from engram.model.lazy import replace
 from engram.model.memory import Memory
+from engram.model.usage import Use
 from engram.store.documents import Document, memory_document
-from engram.store.files.log.journal import JournalLine
+from engram.store.files.log.journal import Entry, JournalLine, Position
+from engram.store.files.log.usage import Usage
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.reconcile.anchors import index_anchor
 from engram.store.home import Home
-from engram.store.ledger import LEDGER_OP, to_fields
+from engram.store.ledger import FIRST, LEDGER_OP, Head, link_to, parse_checkpoint, to_fields
 from engram.store.records import highest_numbers
 from engram.store.sqlite.index import Index
 from engram.store.sqlite.writer import DocumentWriter
@@ -164,3 +167,97 @@ def place_of(index: Index, memory_id: str) -> str:
     """The file that contains a memory, or ""."""
     row = index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
     return row[0] if row else ""
+
+
+NEWEST = "word"
+"""Key of the newest anchor of any ledger in the index's metadata, as ledger and reason."""
+
+
+class Anchors:
+    """The newest anchor of all, and of each ledger. The index must have read the journal to its end."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._given: tuple[Position, str] | None = None
+        """The journal's end after this process's own last anchor, which may not be indexed yet, and the link to it."""
+
+    def link(self, end: Position) -> str:
+        """The link from the next anchor to the newest one; `end` is the journal's end."""
+        if self._given is not None and self._given[0] == end:
+            return self._given[1]
+        newest = self._index.get(NEWEST)
+        return link_to(*json.loads(newest)) if newest else FIRST
+
+    def head_of(self, session: str) -> Head | None:
+        """The end of a ledger by its last anchor; None if there is none."""
+        row = self._index.db.execute("SELECT reason FROM ends WHERE session = ?", (session,)).fetchone()
+        anchor = parse_checkpoint(row[0]) if row else None
+        return anchor.head if anchor is not None else None
+
+    def note(self, placed: JournalLine) -> None:
+        """Remember an anchor of this process."""
+        self._given = placed.end, link_to(placed.entry.session, placed.entry.reason)
+
+
+def index_anchor(index: Index, entry: Entry) -> None:
+    """Index an anchor; inside a transaction."""
+    if parse_checkpoint(entry.reason) is not None:
+        index.db.execute("INSERT OR REPLACE INTO ends (session, reason) VALUES (?, ?)", (entry.session, entry.reason))
+    index.set(NEWEST, json.dumps([entry.session, entry.reason]))
+
+
+_COLUMNS = "u.kind, u.id, u.at, u.session, u.signal, u.position"
+
+
+def index_uses(index: Index, usage: Usage) -> None:
+    """Index new uses. SQLite's own lock is enough, and a read-only home has no other."""
+    end, known = usage.end(), int(index.get("usage") or 0)
+    if end <= known:
+        return
+    with index.writing():
+        for use in usage.read(int(index.get("usage") or 0)):
+            for memory_id in use.ids:
+                index.db.execute(
+                    "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) SELECT ?, ?, ?, ?, ?, ? "
+                    "WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE id = ?)",
+                    (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp(), memory_id),
+                )
+        index.set("usage", end)
+
+
+def uses_of(index: Index, usage: Usage, memory_ids: Iterable[str]) -> list[Use]:
+    """Every use of these memories, oldest first."""
+    return _select(
+        index, usage, "FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value", json.dumps(list(memory_ids))
+    )
+
+
+def uses_in(index: Index, usage: Usage, session: str) -> list[Use]:
+    """Every use in a session."""
+    return _select(index, usage, "FROM uses u WHERE u.session = ?", session)
+
+
+def used_since(index: Index, usage: Usage, position: int) -> list[str]:
+    """Ids of memories used after a position."""
+    index_uses(index, usage)
+    rows = index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
+    return [row[0] for row in rows]
+
+
+def last_use(index: Index, usage: Usage, kind: str) -> Use | None:
+    """The newest use of a kind, with all its ids."""
+    found = _select(
+        index, usage, "FROM uses u WHERE u.position = (SELECT max(position) FROM uses WHERE kind = ?)", kind
+    )
+    return replace(found[0], ids=tuple(use.ids[0] for use in found)) if found else None
+
+
+def _select(index: Index, usage: Usage, clause: str, value: str) -> list[Use]:
+    index_uses(index, usage)
+    rows = index.db.execute(f"SELECT {_COLUMNS} {clause} ORDER BY u.position", (value,))
+    return [_use(row) for row in rows]
+
+
+def _use(row: tuple[Any, ...]) -> Use:
+    kind, memory_id, at, session, signal, position = row
+    return Use(kind, (memory_id,), datetime.fromtimestamp(at, UTC), session, signal, position)

@@ -19,7 +19,8 @@ from engram.disk import whole_lines
 from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import Document, event_document, meaning_of
-from engram.store.files.log.journal import Change, JournalLine, Position
+from engram.store.files.log.context import LogContext
+from engram.store.files.log.journal import AfterImage, JournalLine, Position
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.memories import UNSEEN
 from engram.store.files.reconcile import file_sync
@@ -36,7 +37,7 @@ from engram.store.files.reconcile.index_records import (
     note_ledger,
     place_of,
 )
-from engram.store.files.reconcile.pending import PendingEvents
+from engram.store.files.reconcile.pending_events import PendingEvents
 from engram.store.files.reconcile.team_trust import is_team, is_trusted_anywhere
 from engram.store.files.states.sessions import session_scope
 from engram.store.ledger import LEDGER_OP, TASK
@@ -153,7 +154,7 @@ def _index_journal(
 
     index_entries(context.index, noting(read()))
     # Without the lock others may write between the two readings; what they add is read later.
-    batch: list[Change] = []
+    batch: list[AfterImage] = []
     done = 0
     for placed in read():
         batch += [change for change in placed.entry.changes if newest.get(change.id) == placed.entry.seq]
@@ -166,7 +167,7 @@ def _index_journal(
     progress("memories", len(newest), len(newest))
 
 
-def _index_images(context: IndexContext, writer: DocumentWriter, changes: Sequence[Change], *, anew: bool) -> None:
+def _index_images(context: IndexContext, writer: DocumentWriter, changes: Sequence[AfterImage], *, anew: bool) -> None:
     rows = []
     for change in changes:
         if change.after is None:
@@ -182,7 +183,7 @@ def _index_images(context: IndexContext, writer: DocumentWriter, changes: Sequen
     context.index.flush(writer)
 
 
-def _readable(context: IndexContext, change: Change) -> Memory | None:
+def _readable(context: LogContext, change: AfterImage) -> Memory | None:
     """The memory of an image; None, with a warning, if only a newer Engram can read it."""
     try:
         return from_image(change.after or {})
@@ -267,7 +268,7 @@ def _index_ledgers(context: IndexContext, writer: DocumentWriter, progress: Prog
         progress("sessions", done, len(sizes))
 
 
-def _complete(context: IndexContext, name: str, size: int) -> int:
+def _complete(context: LogContext, name: str, size: int) -> int:
     try:
         return whole_lines(context.home.ledger / name)[1]
     except OSError:

@@ -29,9 +29,9 @@ from engram.store.files.reconcile import file_sync, recovery
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.durability import make_durable_at_close
 from engram.store.files.reconcile.edits import POSITION, EditDetector
-from engram.store.files.reconcile.embedding import fill_vectors
 from engram.store.files.reconcile.file_changes import FileChanges
 from engram.store.files.reconcile.hand_edits import pick_up
+from engram.store.files.reconcile.missing_vectors import fill_vectors
 from engram.store.home import FormatGuard, Home
 from engram.store.protocol import Progress
 from engram.store.reports import SyncReport

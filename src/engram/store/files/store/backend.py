@@ -3,24 +3,20 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.llm.spend import SpendFolder
 from engram.model.errors import InvalidInput, StoreBusy, StoreError, StoreReadOnly
-from engram.model.event import Event, Session
+from engram.model.event import Event
 from engram.model.logs import Log
-from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.rules.scopes import GLOBAL, shows
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.log.ledger_checks import verify_ledgers
-from engram.store.files.reconcile import file_sync, uses
+from engram.store.files.reconcile import file_sync, index_records
 from engram.store.files.reconcile.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.reconcile.index_records import indexed_size
-from engram.store.files.reconcile.recovery import journal_task
 from engram.store.files.reconcile.refresh import (
     PATIENCE,
     explained,
@@ -34,33 +30,25 @@ from engram.store.files.states import tasks as task_files
 from engram.store.files.states import verdicts
 from engram.store.files.store import events, health
 from engram.store.files.store import purge as purging
-from engram.store.files.store.health import BEGUN, CHECKPOINT
 from engram.store.files.store.purge_plan import marked_ids, unfinished
-from engram.store.files.store.reader import FilesReader
 from engram.store.files.store.transaction import FilesTransaction
-from engram.store.ledger import ledger_owner
-from engram.store.protocol import JobFactory, NewEvent, Progress, no_jobs
+from engram.store.files.store.work import FilesWork
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
+from engram.store.protocol import Progress
 from engram.store.reports import Check, Pruned, Purged, SyncReport
-from engram.store.scopes import LINKS_STATE, ScopeLinks, links_of, trusted_of
-from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
-from engram.store.states import StateChange, checked_name
+from engram.store.scopes import trusted_of
+from engram.store.screen import LATEST, screened_jobs
 
 _LOG = Log("store")
 
 
-class FilesStore(FilesReader):
+class FilesStore(FilesWork):
     """Implements `protocol.Store` on plain files."""
-
-    screen: Screen = Unscreened()
 
     @property
     def place(self) -> str:
         """The store's directory."""
         return str(self.context.home.root)
-
-    def scope_links(self) -> ScopeLinks:
-        """The scopes that a person has chosen for projects."""
-        return links_of(named_states.load(self.context.home, LINKS_STATE))
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of the repository files the owner trusts."""
@@ -132,24 +120,21 @@ class FilesStore(FilesReader):
         self.context.usage.append(self.screen.use(use))
 
     @repairs_index
-    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every use of these memories, oldest first."""
-        return uses.uses_of(self.context.index, self.context.usage, memory_ids)
-
-    @repairs_index
-    def uses_in(self, session: str) -> list[Use]:
-        """Every use in a session."""
-        return uses.uses_in(self.context.index, self.context.usage, session)
+    def uses(self, memory_ids: Iterable[str] | None = None, *, session: str = "") -> list[Use]:
+        """Every use of these memories, or in a session, oldest first."""
+        if memory_ids is None:
+            return index_records.uses_in(self.context.index, self.context.usage, session)
+        return index_records.uses_of(self.context.index, self.context.usage, memory_ids)
 
     @repairs_index
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        return uses.used_since(self.context.index, self.context.usage, position)
+        return index_records.used_since(self.context.index, self.context.usage, position)
 
     @repairs_index
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        return uses.last_use(self.context.index, self.context.usage, kind)
+        return index_records.last_use(self.context.index, self.context.usage, kind)
 
     # -- events and sessions
 
@@ -195,138 +180,9 @@ class FilesStore(FilesReader):
         self._refresh()
         return [name for (name,) in self.context.index.all("ledgers")]
 
-    def save_session(self, session: Session) -> None:
-        """Create or update a session."""
-        session_files.save_session(self.context.home, self.screen.session(session))
-
-    def session(self, session_id: str) -> Session | None:
-        """A session by id."""
-        return session_files.load_session(self.context.home, session_id)
-
-    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
-        """Sessions, newest first."""
-        return [one for one in session_files.all_sessions(self.context.home) if shows(scopes, one.owner)][:limit]
-
-    def ledger_scope(self, name: str) -> str:
-        """The scope that owns a ledger."""
-        task, session = self.task(name), self.session(name)
-        last = self.events(name, last=1) if task is None else []
-        return ledger_owner(name, task, session, last[0].scope if last else "")
-
     # -- tasks, checkpoints and jobs
 
-    def save_task(self, task: TaskRun) -> None:
-        """Write a new task."""
-        kept = self.screen.task(task)
-        with self.guard, self.context.lock.held(self._deadline):
-            task_files.save_task(self.context.home, kept)
-            journal_task(self.context, kept.id, BEGUN)
-
-    def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
-        """Change a task under the writer lock; returns it changed."""
-        with self.guard, self.context.lock.held(self._deadline):
-            return task_files.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task), task))
-
-    def task(self, task_id: str) -> TaskRun | None:
-        """A task by id."""
-        return task_files.load_task(self.context.home, task_id)
-
-    def tasks(
-        self,
-        statuses: Sequence[str] | None = None,
-        limit: int | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[TaskRun]:
-        """Tasks, newest first."""
-        problems: list[str] = []
-        found = [
-            task
-            for task in task_files.all_tasks(self.context.home, problems)
-            if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
-        ]
-        self.context.warn(*problems)
-        return sorted(found, key=lambda t: (t.created, t.id), reverse=True)[:limit]
-
-    def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
-        """Append the checkpoint that `make` gives for the next number."""
-        with self.guard, self.context.lock.held(self._deadline):
-            known = task_files.checkpoints(self.context.home, task_id)
-            made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
-            task_files.add_checkpoint(self.context.home, made)
-            journal_task(self.context, task_id, f"{CHECKPOINT} {made.number}")
-            return made
-
-    def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
-        """A task's checkpoints, newest first."""
-        return task_files.checkpoints(self.context.home, task_id)[::-1][:limit]
-
-    def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
-        """Rewrite every checkpoint of a task."""
-        with self.guard, self.context.lock.held(self._deadline):
-            task_files.change_checkpoints(self.context.home, task_id, change)
-
-    def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Add jobs; one that exists already stays as it is."""
-        with self.guard, self.context.lock.held(self._deadline):
-            task_files.enqueue(self.context.home, [self.screen.job(job) for job in jobs])
-
-    def lease_jobs(
-        self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
-    ) -> list[Job]:
-        """Take jobs that are due."""
-        with self.guard, self.context.lock.held(self._deadline):
-            return task_files.lease(self.context.home, kinds, owner, now, until, limit)
-
-    def settle_job(self, job: Job, then: Job | None) -> bool:
-        """End a lease: the job is removed, or replaced by `then`."""
-        with self.guard, self.context.lock.held(self._deadline):
-            return task_files.settle(self.context.home, job, then and self.screen.job(then, job))
-
-    def tokens_spent(self, day: date) -> int:
-        """Tokens a language model has used on a day."""
-        return SpendFolder(self.context.home.state / "spend").tokens_spent(day)
-
-    def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day."""
-        SpendFolder(self.context.home.state / "spend").spend_tokens(day, tokens)
-
-    def jobs(
-        self,
-        statuses: Sequence[str] | None = None,
-        limit: int | None = None,
-        scopes: Collection[str] | None = None,
-    ) -> list[Job]:
-        """Jobs that are not done, oldest first."""
-        found = [
-            job
-            for job in task_files.all_jobs(self.context.home)
-            if (statuses is None or job.status in statuses) and (scopes is None or self._scope_of(job) in scopes)
-        ]
-        return found[:limit]
-
-    def _scope_of(self, job: Job) -> str:
-        """The scope of a job's events; for an older job from its task or payload."""
-        task = task_files.load_task(self.context.home, str(job.payload.get("task", "")))
-        return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
-
     # -- small states by name
-
-    def state(self, name: str) -> Mapping[str, Any]:
-        """A state's value."""
-        return named_states.load(self.context.home, checked_name(name))
-
-    def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
-        """Change a state under the writer lock; returns its new value."""
-        kept = self.screen.state(checked_name(name))
-        with self.guard, self.context.lock.held(self._deadline):
-            return named_states.change_state(self.context.home, kept, change)
-
-    def states(self, prefix: str) -> list[str]:
-        """The names of states; a warning names each file that cannot be read."""
-        problems: list[str] = []
-        found = named_states.names(self.context.home, prefix, problems)
-        self.context.warn(*problems)
-        return found
 
     # -- upkeep
 
@@ -338,15 +194,6 @@ class FilesStore(FilesReader):
     def new_token(self, size: int) -> str:
         """Random hex digits."""
         return self.context.token(size)
-
-    @property
-    def paused(self) -> bool:
-        """Whether the owner has paused learning and injection."""
-        return verdicts.is_paused(self.context.home)
-
-    def pause(self, paused: bool) -> None:
-        """Start or end a pause."""
-        verdicts.pause(self.context.home, paused)
 
     @repairs_index
     def sync_team(self, folder: Path, *, again: bool = False) -> SyncReport:
@@ -363,7 +210,7 @@ class FilesStore(FilesReader):
     @repairs_index
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Recreate all vectors with this process's embedder; the old ones are used until all are done."""
-        from engram.store.files.reconcile.embedding import reembed
+        from engram.store.files.reconcile.missing_vectors import reembed
 
         return reembed(self.context, self._deadline, progress)
 

@@ -10,7 +10,7 @@ from engram.store.files.log.ledger import ledger_name
 from engram.store.files.reconcile import recovery
 from engram.store.files.reconcile.context import IndexContext, Tail, append_anchor
 from engram.store.files.reconcile.index_records import indexed_size
-from engram.store.files.reconcile.pending import PendingEvents
+from engram.store.files.reconcile.pending_events import PendingEvents
 from engram.store.files.reconcile.recovery import is_untouched
 from engram.store.files.states import tasks as task_files
 from engram.store.files.states.sessions import load_session
@@ -24,7 +24,7 @@ from engram.store.ledger import (
     new_positions,
     parse_checkpoint,
 )
-from engram.store.protocol import JobFactory, NewEvent, no_jobs
+from engram.store.new_events import JobFactory, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 
 

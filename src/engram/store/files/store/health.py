@@ -9,6 +9,7 @@ from typing import Any
 from engram.disk import json_object, read_bytes, reading
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
+from engram.store.files.log.context import LogContext
 from engram.store.files.log.journal import Journal
 from engram.store.files.log.mark import Mark, read_mark, write_mark
 from engram.store.files.reconcile.context import IndexContext
@@ -53,7 +54,7 @@ def busy(error: StoreBusy) -> Check:
     return Check("home", False, f"{error}; recent hand edits were not checked", "run `engram doctor` again")
 
 
-def interrupted(context: IndexContext) -> list[Check]:
+def interrupted(context: LogContext) -> list[Check]:
     """The check for an interrupted purge, if there is one; one that another process is carrying out is none."""
     try:
         with context.lock.held(_BRIEFLY):
@@ -132,7 +133,7 @@ class _JournalRecord:
     """Whether each ledger was pruned."""
 
 
-def missing_records(context: IndexContext) -> list[Check]:
+def missing_records(context: LogContext) -> list[Check]:
     """Checks for decisions, tasks and sessions that were written and are missing."""
     mark = read_mark(context.home) or Mark()
     found = _read(context.journal, mark)

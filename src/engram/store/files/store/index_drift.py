@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.files import memories
+from engram.store.files.log.context import LogContext
 from engram.store.files.memories import Stamp
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.records import decode_record
@@ -50,7 +51,7 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:NAMED]) + (" and more" if len(ids) > NAMED else "")
 
 
-def _differs(context: IndexContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
+def _differs(context: LogContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
     """Whether a file says something else. One that has changed since the index read it is read with the next sync, and one
     that cannot be read is another check's finding.
     """

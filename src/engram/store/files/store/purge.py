@@ -19,7 +19,8 @@ from engram.model.errors import EngramError
 from engram.store.documents import event_document
 from engram.store.files import memories
 from engram.store.files.leftovers import remaining_leftovers, remove_home_leftovers
-from engram.store.files.log.journal import Change
+from engram.store.files.log.context import LogContext
+from engram.store.files.log.journal import AfterImage
 from engram.store.files.reconcile.context import IndexContext, append_entry, reindex_journal
 from engram.store.files.reconcile.folders import memory_roots
 from engram.store.files.reconcile.index_records import forget_memory, index_entry, note_file, note_ledger, place_of
@@ -127,7 +128,7 @@ def _take_out_of_index(context: IndexContext, writer: DocumentWriter, plan: Purg
         run("DELETE FROM keys WHERE id = ?", (event_id,))
 
 
-def _drop_other_indexes(context: IndexContext) -> None:
+def _drop_other_indexes(context: LogContext) -> None:
     """Delete indexes of other versions, and of this store at other places: they contain the words too."""
     own = context.home.index
     store = re.compile(re.escape(context.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
@@ -154,11 +155,11 @@ def _compact(context: IndexContext) -> None:
 # -- small files that quote it
 
 
-def _is_spared(context: IndexContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
+def _is_spared(context: LogContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
     return plan.spares(owner_of(context, fields))
 
 
-def _clean_sessions(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_sessions(context: LogContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Remove the words from sessions: a task or summary may quote them."""
     for path in files_below(context.home.state / "sessions", quotes.note):
         if path.suffix == ".json":
@@ -167,7 +168,7 @@ def _clean_sessions(context: IndexContext, plan: PurgePlan, quotes: Quotations) 
             path.unlink(missing_ok=True)
 
 
-def _clean_quarantine(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_quarantine(context: LogContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Remove quarantined lines that contain the words or belong to one of the records."""
     marks = [record_id.encode() for record_id in (*plan.ids, *plan.events)]
     for path in files_below(context.home.quarantine, quotes.note):
@@ -315,7 +316,7 @@ def _blank_journal(context: IndexContext, plan: PurgePlan, quotes: Quotations) -
     quotes.unread += [problem for problem in unread if problem not in quotes.unread]
     ids = frozenset(_spelled(i) for i in plan.ids)
     if named := sorted(i for i in plan.ids if i in imaged):
-        placed = append_entry(context, "purge", plan.actor, "", [Change(i, None) for i in named])
+        placed = append_entry(context, "purge", plan.actor, "", [AfterImage(i, None) for i in named])
         with context.index.writing():
             index_entry(context.index, placed)
     for month in context.journal.months():

@@ -16,6 +16,7 @@ from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.files import memories
+from engram.store.files.log.context import LogContext
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.index_records import place_of
@@ -274,7 +275,7 @@ def scope_of(context: IndexContext, document_id: str) -> str:
     return str(row[0]) if row else ""
 
 
-def owner_of(context: IndexContext, fields: Mapping[str, Any]) -> str:
+def owner_of(context: LogContext, fields: Mapping[str, Any]) -> str:
     """The owner's scope of a session, a task, a checkpoint or a job; "" if unknown."""
     if "scope" in fields or "scopes" in fields:
         return str(fields.get("scope") or next(iter(fields.get("scopes") or ()), ""))

@@ -14,6 +14,7 @@ from typing import Any
 from engram.disk import MALFORMED, UNREADABLE, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
 from engram.store.files import memories
+from engram.store.files.log.context import LogContext
 from engram.store.files.memories import is_memory_file
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.folders import memory_roots
@@ -225,7 +226,7 @@ def _event_record(context: IndexContext, fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(str(fields["id"]), scope_of(context, str(fields["id"]))), strings_in(fields)
 
 
-def _state_record(context: IndexContext, fields: Mapping[str, Any]) -> Records:
+def _state_record(context: LogContext, fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(str(fields["id"]), owner_of(context, fields)), strings_in(fields)
 
 

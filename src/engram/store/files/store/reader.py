@@ -10,7 +10,8 @@ from engram.model.errors import InvalidInput, StoreError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
-from engram.store.files.log.journal import Change, Entry, Position
+from engram.store.files.log.context import LogContext
+from engram.store.files.log.journal import AfterImage, Entry, Position
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.index_records import place_of
 from engram.store.files.reconcile.recovery import IndexOutdated
@@ -53,7 +54,7 @@ def histories(context: IndexContext, memory_ids: Sequence[str]) -> dict[str, lis
     )
     found: dict[str, list[Image]] = {memory_id: [] for memory_id in memory_ids}
     for _, shared in groupby(rows.fetchall(), key=lambda row: row[1]):
-        entry, images = None, dict[str, Change]()
+        entry, images = None, dict[str, AfterImage]()
         for memory_id, *place in shared:
             if entry is None:
                 entry = _entry(context, memory_id, *place)
@@ -77,14 +78,14 @@ def known_at(context: IndexContext, moment: datetime) -> dict[str, Memory | None
     return versions
 
 
-def _entry(context: IndexContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
+def _entry(context: LogContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
     entry = context.journal.at(Position(month, offset))
     if entry.seq != seq:
         raise IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
     return entry
 
 
-def _image(entry: Entry, memory_id: str, change: Change | None = None) -> Image:
+def _image(entry: Entry, memory_id: str, change: AfterImage | None = None) -> Image:
     change = change or next((one for one in entry.changes if one.id == memory_id), None)
     memory = from_image(change.after) if change is not None and change.after is not None else None
     ids = tuple(change.id for change in entry.changes)
@@ -222,14 +223,20 @@ class FilesReader(RefreshedStore):
         self._refresh()
         return self.context.index.counted(filters)
 
-    @repairs_index
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
+        return self.candidates_of_each([query], filters)[0]
+
+    @repairs_index
+    def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
+        """The candidates of several queries, for which the vectors are scanned once."""
         self._refresh()
-        found = self.context.index.candidates(query, filters)
-        if not found.semantic and (query.vector is None or not self.context.index.can_embed()):
-            found.warnings += health.foreign_vectors(self.context)
-        return found
+        index = self.context.index
+        each = index.candidates_of_each(queries, filters)
+        for query, found in zip(queries, each, strict=True):
+            if not found.semantic and (query.vector is None or not index.can_embed()):
+                found.warnings += health.foreign_vectors(self.context)
+        return each
 
     @repairs_index
     def may_have_situations(self) -> bool:

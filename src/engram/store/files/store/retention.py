@@ -6,6 +6,7 @@ from typing import Any
 
 from engram.disk import json_line, reading, replace_file
 from engram.model.lazy import replace
+from engram.store.files.log.context import LogContext
 from engram.store.files.log.journal import decode
 from engram.store.files.log.mark import read_mark, write_mark
 from engram.store.files.log.usage import after_month
@@ -80,7 +81,7 @@ def _deciding(context: IndexContext, ids: set[str]) -> dict[str, int]:
     return {i: kept_from(one) for i, one in histories(context, out).items()}
 
 
-def _drop_images(context: IndexContext, old: set[tuple[int, str]]) -> None:
+def _drop_images(context: LogContext, old: set[tuple[int, str]]) -> None:
     mark = read_mark(context.home)
     if mark is not None:
         # First: decisions that disappear without this mark count as lost.
@@ -106,12 +107,12 @@ def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any
     return {**fields, "changes": changes} if changes else None
 
 
-def _old_months(context: IndexContext, cutoff: datetime) -> tuple[str, ...]:
+def _old_months(context: LogContext, cutoff: datetime) -> tuple[str, ...]:
     """Whole months, never the newest: positions must not start over if the clock is set back."""
     return tuple(month for month in context.usage.months()[:-1] if month < cutoff.strftime("%Y-%m"))
 
 
-def _old_ledgers(context: IndexContext, cutoff: datetime) -> tuple[str, ...]:
+def _old_ledgers(context: LogContext, cutoff: datetime) -> tuple[str, ...]:
     found = []
     for name in context.ledger.sizes():
         first = next(context.ledger.read(name), None)

@@ -12,7 +12,7 @@ from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.log.journal import Change, Entry, JournalLine
+from engram.store.files.log.journal import AfterImage, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.reconcile.context import IndexContext, append_entry
 from engram.store.files.reconcile.durability import sync_file_and_name
@@ -27,7 +27,7 @@ from engram.store.files.reconcile.index_records import (
     place_of,
     stamp_known,
 )
-from engram.store.files.reconcile.splitting import drop_split, keep_original
+from engram.store.files.reconcile.memory_places import drop_split, keep_original
 from engram.store.files.reconcile.team_trust import is_team, team_of, trust_own_writes
 from engram.store.history import FROM_USE
 from engram.store.home import refuse_links
@@ -63,6 +63,8 @@ class FilesTransaction:
         self._pending: dict[str, _PendingWrite] = {}
         self._numbers: dict[str, int] = {}
         self._minted: set[str] = set()
+        self._judged: set[str] = set()
+        """Memories that the gates have judged as they were put."""
         self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
         self._put_by_key: dict[tuple[str, str], list[str]] = {}
@@ -175,9 +177,10 @@ class FilesTransaction:
 
     # -- changing
 
-    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
-        """Add or replace a memory."""
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
+        """Add or replace a memory; `judged` if the gates have judged what it says."""
         memory = keep_begun(memory, self._before)
+        (self._judged.add if judged else self._judged.discard)(memory.id)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
@@ -239,7 +242,7 @@ class FilesTransaction:
             note_file(context.index, place, UNSEEN)
         keep_original(path)
         entry = append_entry(context, "split", "engram", f"{place} contained {len(ids)} memories",
-                             [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
+                             [AfterImage(m.id, image(m), file) for m, file in moved])  # fmt: skip
         write_through(context, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
         drop_split(context, place)
         return next(file for memory, file in moved if memory.id == memory_id)
@@ -256,7 +259,7 @@ class FilesTransaction:
     def _decider(self) -> Decider:
         gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
         vectors = {item.memory.id: item.vector for item in self._pending.values() if item.vector is not None}
-        return Decider(self._op, self._actor, gone, vectors)
+        return Decider(self._op, self._actor, gone, vectors, frozenset(self._judged))
 
     def commit(self) -> None:
         """Journal the decision, then write its files and index it. Without changes nothing is written."""
@@ -269,7 +272,7 @@ class FilesTransaction:
         changes = []
         for item in pending:
             mapping, text = encoded_image(item.memory)
-            changes.append(Change(item.memory.id, mapping, item.file, text))
+            changes.append(AfterImage(item.memory.id, mapping, item.file, text))
         placed = append_entry(self._context, self._op, self._actor, self._reason, changes, self._session)
         self.journaled = True
         write_through(self._context, placed, pending)

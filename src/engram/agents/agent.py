@@ -1,0 +1,160 @@
+"""The record of a coding agent. Its own module in `agents/known/` makes it; everything else reads it from `agents/registry.py`."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from engram.disk import expand_home
+from engram.model.lazy import dataclass, field
+
+if TYPE_CHECKING:
+    from engram.agents.sources.documents import Documents
+    from engram.agents.sources.places import SourcePlaces
+    from engram.agents.transcripts.session import Reader
+
+Environment = Mapping[str, str]
+FindPath = Callable[[Path, Environment], Path]
+"""Finds a path from the user's home and the environment."""
+
+
+def home_of(environment: Environment = os.environ) -> Path:
+    """The user's home."""
+    return Path(environment.get("HOME") or Path.home())
+
+
+def path_from(environment: Environment, variable: str, default: Path) -> Path:
+    """The path that a variable names, else the default. Raises `InvalidInput` for an unknown user's home."""
+    given = environment.get(variable)
+    return expand_home(Path(given), f"${variable}") if given else default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryForm:
+    """How a configuration file names a server of tools."""
+
+    servers: str = "mcpServers"
+    """The key of the table of servers."""
+    find_servers: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    """The keys of that table in a file with this data, if not all files have it in one place."""
+    syntax: Literal["json", "toml"] = "json"
+    type: str = ""
+    """The entry's `type`; "" if it has none."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Further members without which the agent refuses an entry; a user's own values for them stay."""
+    has_one_command: bool = False
+    """Whether the arguments are in one list with the command."""
+    environment: str = "env"
+    passed_on: str = ""
+    """The key of the names of further variables that the agent passes on; "" if it has no such list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """The files in which an agent looks for servers of tools."""
+
+    find_file: FindPath
+    """The user's own file."""
+    project_files: tuple[str, ...]
+    """Below a project's folder; the first that exists is used, or the last."""
+    own_folders: int
+    """How many of the folders above the user's file are the agent's own."""
+    entry: EntryForm
+    passed_on: frozenset[str] | None = None
+    """The only variables that the agent passes on to a server, besides those that the entry names; None if it passes on all."""
+    is_desktop: bool = False
+    """Whether it is usually not started from a shell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserFolder:
+    """The folder in which an agent keeps the user's settings and instructions."""
+
+    find: FindPath
+    find_managed: Callable[[], Path] | None = None
+    """The folder of an organisation's instructions and settings."""
+    private: frozenset[str] = frozenset()
+    """Names in the folder that no instruction may quote: transcripts, histories, credentials."""
+    foreign: Mapping[str, int] = field(default_factory=dict)
+    """Folders in it with files of others, the most specific first, and how many folders below it a boundary is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionFiles:
+    """The files with instructions that an agent reads."""
+
+    context_file: str
+    """The file of a project into which `gen-context` may write."""
+    up_the_tree: tuple[str, ...] = ()
+    """Names looked for in the directory and in every folder above it."""
+    at_root: tuple[str, ...] = ()
+    """Names looked for at the root of the project."""
+    of_user: tuple[str, ...] = ()
+    """Names in the user's folder."""
+    managed: tuple[str, ...] = ()
+    """Names in the organisation's folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStore:
+    """Where an agent keeps its sessions, how they are recognised, and who reads them."""
+
+    find_root: FindPath
+    make_reader: "Callable[[], Reader]"
+    signature: bytes = b""
+    """How a file of sessions begins; b"" if that does not tell."""
+    marks: tuple[bytes, ...] = ()
+    """Keys in the first lines of a transcript that show who wrote it."""
+    entries: frozenset[str] = frozenset()
+    """Names in a folder that show that it is this agent's."""
+    prefix: str = ""
+    """Ends before the id in the name of a session's file."""
+    has_leading_time: bool = True
+    """Whether ids begin with the time, so that they differ at their ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFinders:
+    """Finds what an agent keeps for a project; each is None if the agent has nothing of that kind."""
+
+    memory: "Callable[[Documents], None] | None" = None
+    """Adds the files of its own memory."""
+    rules: "Callable[[Documents], None] | None" = None
+    skills: "Callable[[Documents], None] | None" = None
+    session_folders: "Callable[[SourcePlaces], list[Path]] | None" = None
+    """The folders that may have sessions of a project, if not all are in one store."""
+    own_folders: "Callable[[SourcePlaces], list[Path]] | None" = None
+    """Those of them that have nothing of another project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """Engram's plugin, as an agent has installed it."""
+
+    folder: Path
+    script: Path
+    """Starts the server with the argument `mcp`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodingAgent:
+    """Everything that Engram knows about one coding agent."""
+
+    name: str
+    """As it is in commands, and in the sources of memories."""
+    title: str
+    folder: UserFolder
+    configuration: Configuration
+    instructions: InstructionFiles
+    variables: tuple[str, ...] = ()
+    """Environment variables that move its files."""
+    sessions: SessionStore | None = None
+    load_finders: Callable[[], SourceFinders] = SourceFinders
+    hook_events: Mapping[str, str] = field(default_factory=dict)
+    """Its names of the events of `engram hook` that may answer."""
+    find_plugins: Callable[[Path], Iterator[Plugin]] | None = None
+    """Engram's plugins in the user's home that are switched on."""
+    inside_variable: str = ""
+    """The variable that it sets for the programs it starts."""
+    page: str = ""
+    """Its page in `docs/`; "" if it has none."""

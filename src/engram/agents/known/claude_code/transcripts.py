@@ -1,0 +1,110 @@
+"""Claude Code's transcripts: `projects/<folder>/<session>.jsonl`, one record per line, in a format that changes without notice.
+
+What other agents of the session said (side chains, the folders `subagents` and `tool-results`), summaries and everything the program itself wrote
+into the user's turns are left out.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from engram.agents.known.claude_code.paths import NAME
+from engram.agents.transcripts.boilerplate import typed_text
+from engram.agents.transcripts.content import folder_of, key_of, moment, results_of, text_of
+from engram.agents.transcripts.lines import JsonLine, LineReader, line_start
+from engram.agents.transcripts.session import Problems, Reading, StoredSession, entries, session_file
+from engram.agents.transcripts.transcript import Role, Transcript, TranscriptTurn
+
+CONTEXT_BYTES = 256 * 1024
+"""Bytes before the offset where reading goes on that are read again, to understand what follows."""
+_AGENT = "agent-"
+"""The prefix of older side chains, which were kept next to the sessions."""
+_SKIPPED = frozenset(("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage"))
+_TEXT_CONTENT = re.compile(rb'"content"\s*:\s*"')
+"""A message whose content is a text rather than a list of blocks."""
+
+
+class ClaudeCodeReader:
+    """Finds and reads Claude Code's sessions."""
+
+    def sessions(self, root: Path, problems: Problems) -> Iterator[StoredSession]:
+        """The sessions of every project, or of one project's folder, or one file."""
+        if root.is_file():
+            yield from filter(None, [session_file(NAME, root, problems)])
+            return
+        yield from self._in_folder(root, problems)
+        for folder in entries(root, problems, lambda entry: entry.is_dir(follow_symlinks=False) or entry.is_symlink()):
+            if folder.is_symlink():
+                problems.add(folder.path, "a symbolic link; it was not followed")
+            else:
+                yield from self._in_folder(Path(folder), problems)
+
+    def _in_folder(self, folder: Path, problems: Problems) -> Iterator[StoredSession]:
+        files = entries(folder, problems, lambda one: one.name.endswith(".jsonl") and not one.name.startswith(_AGENT))
+        yield from filter(None, (session_file(NAME, file, problems) for file in files))
+
+    def read(self, session: StoredSession, start: int) -> Reading:
+        """A session; its turns are read as they are asked for. Raises `OSError` if the file cannot be read."""
+        opening = LineReader(session.path, _matters).lines()
+        directory = next((found for line in opening if (found := folder_of(line.record.get("cwd")))), "")
+        reader = LineReader(session.path, _matters)
+        turns = _turns(reader.lines(line_start(session.path, start, CONTEXT_BYTES)))
+        name = Path(directory).name or session.path.parent.name
+        transcript = Transcript(NAME, name, directory, session.path.stem, str(session.path), turns, start=start)
+        return Reading(transcript, reader)
+
+
+def _matters(line: bytes) -> bool:
+    """Whether a line may contain a turn: most bytes are the program's own records, and calls of tools."""
+    if b'"isSidechain":true' in line:
+        return False
+    if b'"user"' in line or b'"queued_command"' in line:
+        return True
+    return b'"assistant"' in line and (b'"text"' in line or _TEXT_CONTENT.search(line) is not None)
+
+
+def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
+    for line in lines:
+        record = line.record
+        if _is_left_out(record):
+            continue
+        at, key = moment(record.get("timestamp")), key_of(record.get("uuid"), f"byte:{line.start}")
+        for number, (role, content) in enumerate(_said(record)):
+            if content.strip():
+                yield TranscriptTurn(role, content, at, key if not number else f"{key}/{number}", line.end)
+
+
+def _is_left_out(record: dict[str, Any]) -> bool:
+    """Whether no person and no tool speaks in a record, but the program itself, or another agent."""
+    flags = _SKIPPED & record.keys()
+    return any(record[flag] for flag in flags) or ("origin" in record and not _is_persons(record["origin"]))
+
+
+def _said(record: dict[str, Any]) -> Iterator[tuple[Role, str]]:
+    """What a record says, and who: the user's text, the results of tools, the assistant's text."""
+    attached = record.get("attachment")
+    if isinstance(attached, dict):
+        yield from _queued(attached)
+        return
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return
+    role, content = message.get("role", record.get("type")), message.get("content")
+    if role == "assistant":
+        yield "assistant", text_of(content)
+    elif role == "user":
+        yield "user", typed_text(text_of(content))
+        yield "tool", "\n".join(results_of(content))
+
+
+def _queued(attached: dict[str, Any]) -> Iterator[tuple[Role, str]]:
+    """What the user typed while the agent was busy."""
+    is_prompt = attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt"
+    if is_prompt and not attached.get("isMeta") and _is_persons(attached.get("origin")):
+        yield "user", typed_text(text_of(attached.get("prompt")))
+
+
+def _is_persons(origin: Any) -> bool:
+    """Whether a person sent a turn; other agents, channels and notifications can, too."""
+    return not isinstance(origin, dict) or origin.get("kind", "human") == "human"

@@ -1,0 +1,188 @@
+"""OpenCode's sessions: an SQLite database, and the JSON files of older versions.
+
+The database belongs to a program that may be running: it is opened read-only, and one that is locked or has another schema is reported
+and tried again the next time. Sessions of subagents and synthetic parts are left out.
+"""
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engram.agents.transcripts.boilerplate import typed_text
+from engram.agents.transcripts.content import folder_of, milliseconds, moment
+from engram.agents.transcripts.session import Problems, Reading, StoredSession
+from engram.agents.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.model.errors import UnreadableData
+from engram.model.lazy import dataclass, field
+from engram.readers.json_reader import parse_json_object
+
+HARNESS = "opencode"
+DATABASE = "opencode.db"
+LONGEST_PART = 16 * 1024 * 1024
+"""Characters; a longer part is skipped and reported, since it would have to be held in memory."""
+_WAIT = 2.0
+"""Seconds to wait for a locked database."""
+_NEEDED = {
+    "session": ("id", "directory", "time_updated"),
+    "message": ("id", "session_id", "time_created", "data"),
+    "part": ("id", "message_id", "data"),
+}
+_SESSIONS = "SELECT id, directory, time_updated FROM session {} ORDER BY time_updated"
+_NO_SUBAGENT = "WHERE parent_id IS NULL"
+_PARTS = """
+SELECT message.id, message.time_created, message.data, CASE WHEN length(part.data) <= ? THEN part.data END, length(part.data)
+FROM message JOIN part ON part.message_id = message.id
+WHERE message.session_id = ?
+ORDER BY message.time_created, message.id, part.id
+"""
+
+
+@dataclass(slots=True)
+class RowReader:
+    """How far the rows of a session are read."""
+
+    position: int = 0
+    size: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+class OpenCodeReader:
+    """Finds and reads OpenCode's sessions."""
+
+    def sessions(self, root: Path, problems: Problems) -> Iterator[StoredSession]:
+        """The sessions of a data folder or of one database; those that a newer version copied into the database only once."""
+        database = root if root.is_file() else root / DATABASE
+        known: set[str] = set()
+        if database != root and database.is_symlink():
+            problems.add(database, "a symbolic link; it was not followed")
+        elif database.is_file():
+            try:
+                found = list(_stored(database))
+            except (sqlite3.Error, OSError) as error:
+                problems.add(database, f"{_reason(error)}; nothing was read, the next harvest tries again")
+                return
+            known = {_id_of(session) for session in found}
+            yield from found
+        if root.is_dir():
+            from engram.agents.known.opencode.transcript_files import sessions
+
+            yield from (session for session in sessions(root / "storage", problems) if session.path.stem not in known)
+
+    def read(self, session: StoredSession, start: int) -> Reading:
+        """A session; its turns are read as they are asked for. Raises `OSError` if it cannot be read."""
+        if not session.name.startswith(f"{session.path}#"):
+            from engram.agents.known.opencode.transcript_files import read
+
+            return read(session, start)
+        name = _id_of(session)
+        try:
+            with closing(_opened(session.path)) as database:
+                row = database.execute("SELECT directory FROM session WHERE id = ?", (name,)).fetchone()
+        except sqlite3.Error as error:
+            raise OSError(_reason(error)) from error
+        directory, progress = folder_of(row[0]) if row else "", RowReader()
+        turns = turns_of(_rows(session.path, name, progress), progress)
+        transcript = Transcript(HARNESS, Path(directory).name, directory, name, str(session.path), turns, start=start)
+        return Reading(transcript, progress)
+
+
+def turns_of(rows: Iterator[tuple[str, int, Any, Any]], progress: RowReader) -> Iterator[TranscriptTurn]:
+    """The turns of a session from its parts (message, time, message's data, part's data), in order."""
+    key, texts, about = "", dict[Role, list[str]](), (0, "")
+    for message, created, data, part in rows:
+        if message != key:
+            yield from _turn(key, texts, about)
+            key, texts, about = message, {}, (created, str(data.get("role", "")))
+        progress.position = max(progress.position, created)
+        if (said := _said(about[1], part)) is not None:
+            texts.setdefault(said[0], []).append(said[1])
+    yield from _turn(key, texts, about)
+
+
+def _turn(key: str, texts: Mapping[Role, list[str]], about: tuple[int, str]) -> Iterator[TranscriptTurn]:
+    for role, said in texts.items():
+        content = "\n".join(said)
+        content = typed_text(_unquoted(content)) if role == "user" else content
+        if content.strip():
+            yield TranscriptTurn(role, content, moment(about[0]), f"{key}/tool" if role == "tool" else key, about[0])
+
+
+def _said(role: str, part: Mapping[str, Any]) -> tuple[Role, str] | None:
+    if part.get("type") == "tool":
+        state = part.get("state")
+        output = state.get("output") if isinstance(state, dict) else None
+        return ("tool", output) if isinstance(output, str) else None
+    text = part.get("text")
+    if part.get("type") != "text" or part.get("synthetic") or part.get("ignored") or not isinstance(text, str):
+        return None
+    if role == "user":
+        return "user", text
+    return ("assistant", text) if role == "assistant" else None
+
+
+def _unquoted(text: str) -> str:
+    """A turn without the quotes that `opencode run` puts around its argument."""
+    inner = text.strip()
+    return inner[1:-1] if len(inner) > 1 and inner[0] == inner[-1] == '"' and '"' not in inner[1:-1] else text
+
+
+# -- the database
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    """The database, read-only. Raises `sqlite3.Error` if it cannot be opened."""
+    opened = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)
+    opened.text_factory = lambda data: data.decode("utf-8", "replace")
+    return opened
+
+
+def _id_of(session: StoredSession) -> str:
+    return session.name.removeprefix(f"{session.path}#")
+
+
+def _stored(database: Path) -> Iterator[StoredSession]:
+    with closing(_opened(database)) as opened:
+        columns = {table: {row[1] for row in opened.execute(f"PRAGMA table_info({table})")} for table in _NEEDED}
+        for table, needed in _NEEDED.items():
+            if missing := [column for column in needed if column not in columns[table]]:
+                raise OSError(f"its schema is not known: {table} has no {', '.join(missing)}")
+        sessions = _SESSIONS.format(_NO_SUBAGENT if "parent_id" in columns["session"] else "")
+        for name, directory, updated in opened.execute(sessions).fetchall():
+            when = moment(updated) or datetime.fromtimestamp(0, UTC)
+            stamp = (updated if isinstance(updated, int) else zlib.crc32(repr(updated).encode()),)
+            yield StoredSession(HARNESS, f"{database}#{name}", database, stamp, when, folder_of(directory), grows=False)
+
+
+def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
+    try:
+        with closing(_opened(database)) as opened:
+            for message, created, data, part, length in opened.execute(_PARTS, (LONGEST_PART, session)):
+                if length is not None and length > LONGEST_PART:
+                    progress.problems.append(f"{database}: a part of {message} is too large and was skipped")
+                    continue
+                progress.size += sum(len(one) for one in (data, part) if isinstance(one, str | bytes))
+                about, said = loaded(data), loaded(part)
+                if about is None or said is None:
+                    progress.problems.append(f"{database}: a part of {message} is not JSON and was skipped")
+                else:
+                    yield str(message), milliseconds(created), about, said
+    except sqlite3.Error as error:
+        raise OSError(_reason(error)) from error
+
+
+def loaded(data: Any) -> dict[str, Any] | None:
+    """A JSON object; None if it is none."""
+    if not isinstance(data, str | bytes):
+        return None
+    try:
+        return parse_json_object(data, characters="any")
+    except UnreadableData:
+        return None
+
+
+def _reason(error: Exception) -> str:
+    return f"the database cannot be read ({error})" if isinstance(error, sqlite3.Error) else str(error)

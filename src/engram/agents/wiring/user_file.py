@@ -1,0 +1,163 @@
+"""A text file that belongs to the user: read with its encoding, and replaced in one step with its mode, owner and attributes kept."""
+
+import codecs
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from engram.agents.sources.access import has_private_name
+from engram.disk import read_bytes, remove_leftovers, sync_path, write_temporary
+from engram.model.errors import InvalidInput, Refused
+from engram.model.lazy import dataclass
+from engram.store.scopes import repository_of
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes; an instruction file that agents read whole is far smaller."""
+NEW_FILE = 0o666
+"""The mode of a new file, before the umask."""
+# The mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserFile:
+    """A file as it was read. A file that does not exist yet has no `status`."""
+
+    name: Path
+    """As the caller named it, absolute."""
+    path: Path
+    """Where its content is, with links resolved."""
+    text: str = ""
+    encoding: str = "utf-8"
+    mark: bytes = b""
+    status: os.stat_result | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file existed when it was read."""
+        return self.status is not None
+
+
+def read_user_file(path: Path, largest: int = LARGEST) -> UserFile:
+    """Read a file. Raises `Refused` for a link out of the repository, and for what is not a text file of reasonable size.
+
+    What a killed run left next to it is removed first: it may quote memories, and a second name of the file would be refused.
+    """
+    name = path.expanduser().absolute()
+    place = _followed(name)
+    remove_leftovers(place.parent)
+    try:
+        status = place.stat()
+    except FileNotFoundError:
+        if not place.parent.is_dir():
+            raise InvalidInput(f"{name}: the folder {place.parent} does not exist") from None
+        return UserFile(name, place)
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused(f"{name} is not a plain file; nothing was written")
+    if status.st_nlink > 1:
+        raise Refused(
+            f"{name} has {status.st_nlink} hard links, which a replacement would separate; nothing was written. "
+            "Use a symbolic link instead"
+        )
+    if status.st_size > largest:
+        raise Refused(f"{name} has {status.st_size:,} bytes (maximum {largest:,}); nothing was written")
+    data = read_bytes(place)
+    mark, encoding = next(((mark, known) for mark, known in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+    try:
+        text = data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Refused(
+            f"{name} is not {encoding.upper()} (byte {error.start + len(mark)}); nothing was written. Convert it first"
+        ) from None
+    return UserFile(name, place, text, encoding, mark, status)
+
+
+def _followed(name: Path) -> Path:
+    """The path without links. Raises `Refused` where it leads out of the file's repository, or folder if it is in none."""
+    try:
+        place = name.resolve()
+    except (RuntimeError, OSError):  # which of the two depends on the version of Python
+        raise Refused(f"{name} is a symbolic link that leads back to itself; nothing was written") from None
+    around = repository_of(name.parent) or name.parent
+    root = around.resolve()
+    if not place.is_relative_to(root):
+        raise Refused(
+            f"{name} leads to {place}, outside of {around}; nothing was written. Name {place} itself if you mean it"
+        )
+    if has_private_name(f"/{place.relative_to(root)}") and not has_private_name(f"/{name.relative_to(around)}"):
+        raise Refused(f"{name} leads to {place}, which is not a file for instructions; nothing was written")
+    return place
+
+
+def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE) -> bool:
+    """Replace the content in one step; False if somebody else changed the file since it was read, and nothing was written.
+
+    A file that does not exist yet gets `new_mode`, less the umask.
+    """
+    if file.status is not None and not os.access(file.path, os.W_OK):
+        raise Refused(f"{file.name} is write-protected; nothing was written")
+    data = file.mark + text.encode(file.encoding)
+    fresh, _ = write_temporary(file.path, data, sync=True, mode=new_mode if file.status is None else 0o600)
+    try:
+        if file.status is not None:
+            _keep_attributes(file.path, fresh, file.status)
+        if not _is_unchanged(file):
+            return False
+        if file.status is None:
+            return _named(fresh, file.path)
+        Path(fresh).replace(file.path)
+    finally:
+        Path(fresh).unlink(missing_ok=True)
+    sync_path(file.path.parent)
+    return True
+
+
+def _named(fresh: str, path: Path) -> bool:
+    """Give a new file its name; False if somebody has just created a file of that name."""
+    try:
+        os.link(fresh, path)  # unlike a rename, it replaces nothing
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        Path(fresh).rename(path)
+    sync_path(path.parent)
+    return True
+
+
+def remove_user_file(file: UserFile) -> bool:
+    """Delete the file; False if somebody else changed it since it was read."""
+    if not _is_unchanged(file):
+        return False
+    file.path.unlink()
+    return True
+
+
+def _is_unchanged(file: UserFile) -> bool:
+    try:
+        now = os.lstat(file.path)
+    except FileNotFoundError:
+        return file.status is None
+    before = file.status
+    if before is None:
+        return False
+    return (now.st_ino, now.st_size, now.st_mtime_ns) == (before.st_ino, before.st_size, before.st_mtime_ns)
+
+
+def _keep_attributes(path: Path, fresh: str, status: os.stat_result) -> None:
+    """Give the new file the owner, mode and extended attributes of the old one, as far as this user may."""
+    with contextlib.suppress(PermissionError):
+        os.chown(fresh, status.st_uid, status.st_gid)
+    Path(fresh).chmod(stat.S_IMODE(status.st_mode))
+    if not hasattr(os, "listxattr"):
+        return
+    with contextlib.suppress(OSError):
+        for attribute in os.listxattr(path):
+            with contextlib.suppress(OSError):
+                os.setxattr(fresh, attribute, os.getxattr(path, attribute))

@@ -1,0 +1,178 @@
+"""What an actor below a program may not do to a memory, by whichever call: overturn a person, or decide in review's place (DESIGN §12)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from engram.gates.instructions import injection_problem
+from engram.gates.trust import is_inferred, tier_3_reason, tier_of
+from engram.model.errors import ChangedMeanwhile, Refused
+from engram.model.lazy import fields
+from engram.model.memory import Activation, Memory
+from engram.model.relations import REVIEWED
+from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, may_decide, origin_of, rank_of
+from engram.store.history import OUT, decided_by_person, is_automatic, placed_by
+from engram.store.protocol import Image
+from engram.store.records import CURRENT
+
+_OF_USE = frozenset((
+    "activation", "feedback", "derivation_count", "last_verified", "imported_at", "updated", "version",
+    # These follow from decisions, which are asked about by themselves; and what waits for a memory marks it as disputed.
+    "status", "superseded_by", "lineage", "revision", "associations", "verification",
+))  # fmt: skip
+"""What use and other decisions change about a memory without changing what it says."""
+SHOWN = tuple(each.name for each in fields(Memory) if each.name not in _OF_USE)
+"""What somebody who decides about a memory has read, or relies on."""
+_ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")}
+"""The statuses that an agent may give a memory, and those that the memory may have before."""
+
+
+def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> None:
+    """Raise `Refused` where a person took a memory out of use, whatever was changed about it since."""
+    if not is_below_program(actor) or memory.status not in OUT:
+        return
+    decided = placed_by(history)
+    if decided is None:
+        raise Refused(
+            f"{memory.id} is {memory.status}, and who decided that is not known any more; {actor} may not change it: a person may, "
+            "at a terminal"
+        )
+    if rank_of(decided.actor) == Rank.PERSON:
+        raise Refused(
+            f"a person decided “{decided.op}” about {memory.id}, and it is {memory.status}; {actor} may not change that: "
+            "a person may, at a terminal"
+        )
+
+
+def is_rejected_by_person(memory: Memory, history: Sequence[Image]) -> bool:
+    """Whether a person rejected a memory, so that it is not proposed again as long as the rejection is stored."""
+    return memory.status == "rejected" and decided_by_person(history)
+
+
+def refuse_status(actor: str, memory: Memory, status: str) -> None:
+    """Raise `Refused` where an agent would set a status: a candidate's is decided in review, and nothing is brought back."""
+    if status == memory.status or not is_below_program(actor) or memory.status in _ALLOWED.get(status, ()):
+        return
+    if memory.status == "candidate":
+        raise Refused(
+            f"{memory.id} awaits review, and {actor} may not make it {status} otherwise: `engram promote {memory.id}`, "
+            f"`engram reject {memory.id}` or `engram review` decides"
+        )
+    raise Refused(f"{memory.id} is {memory.status}, and {actor} may not make it {status}: a person may, at a terminal")
+
+
+def refuse_changed(shown: Sequence[Memory], memory: Memory) -> None:
+    """Raise `ChangedMeanwhile` where a memory differs from what was shown of it; one that was not shown passes."""
+    before = next((one for one in shown if one.id == memory.id), memory)
+    if _as_shown(before) != _as_shown(memory):
+        raise ChangedMeanwhile(f"{memory.id} was changed while you read it; nothing was decided: look again")
+
+
+def refuse_rejection(actor: str, memory: Memory) -> None:
+    """Raise `Refused` where an agent would reject what it did not propose itself."""
+    if is_below_program(actor) and not is_own(actor, memory):
+        raise Refused(
+            f"{memory.id} was proposed by {memory.source or 'unknown'}, and {actor} may reject only what it proposed itself: a person "
+            f"may reject it, with `engram reject {memory.id}` at a terminal"
+        )
+
+
+def refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where an agent would change a candidate so that no person need approve it."""
+    if is_below_program(actor) and before.status == "candidate" and tier_of(after) < tier_of(before):
+        raise Refused(f"{actor} may not edit {before.id} from tier {tier_of(before)} to {tier_of(after)}; a person may")
+
+
+def refuse_marks(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where an agent would pin a candidate, or change the links by which it waits for another memory."""
+    if not is_below_program(actor):
+        return
+    if before.status == "candidate" and (before.pinned, before.critical_slot) != (after.pinned, after.critical_slot):
+        raise Refused(f"{before.id} awaits review, and {actor} may not pin it; a person may, once it is active")
+    if _review_links(before) != _review_links(after):
+        raise Refused(
+            f"{actor} may not change which memories {before.id} contradicts or may supersede: review does, or "
+            "`learn` with a relation"
+        )
+
+
+def _as_shown(memory: Memory) -> tuple[object, ...]:
+    is_confirmed = memory.verification == CONFIRMED
+    return (*(getattr(memory, name) for name in SHOWN), is_confirmed, _review_links(memory))
+
+
+def _review_links(memory: Memory) -> list[tuple[str, str, bool]]:
+    return sorted((link.type, link.target, bool(link.extra)) for link in memory.associations if link.type in REVIEWED)
+
+
+WORDS = ("statement", "situation", "form", "type")
+"""Fields that decide about a memory's tier."""
+WRITTEN = frozenset({"statement", "situation", "form"})
+"""Fields that are what a memory says: a person who writes them is its source from then on."""
+BY_HAND = "manual"
+"""`learned_by` of what a person reworded."""
+
+
+def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
+    """Raise `Refused` where the actor is less trusted than the memory's source."""
+    if not may_decide(actor, memory):
+        raise Refused(
+            f"{memory.id} was said by {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
+            "(with the same `engram` command); or `learn` what is true now, and it waits for review"
+        )
+
+
+def refuse_instructions(actor: str, memory: Memory, decision: str) -> None:
+    """Raise `Refused` where anyone but a person would write instructions to the reader into a memory."""
+    # An actor without a name is no person here, although a file written by hand names none.
+    if actor != "human" and (problem := injection_problem(memory)):
+        raise Refused(f"{problem}; a person may {decision} at a terminal")
+
+
+def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where a reworded memory would need a person's approval.
+
+    As in `learn`, an inferred type makes nothing wait: what is said decides.
+    """
+    reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
+    if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+        return
+    judged = after.but(type="fact") if is_inferred(actor, before, after) else after
+    if reason := tier_3_reason(judged):
+        raise Refused(
+            f"{actor} may not change {before.id} to this: {reason} and waits for a person; a person may change it at a "
+            "terminal, or `learn` it as a memory of its own"
+        )
+
+
+def by_hand(memory: Memory, actor: str, now: datetime) -> Memory:
+    """The memory whose words this actor wrote: a person's own, and confirmed, where it was a person."""
+    if rank_of(actor) != Rank.PERSON:
+        return memory
+    memory = memory.but(source=actor or "human", learned_by=BY_HAND)
+    # A candidate is confirmed when it is approved.
+    return memory if memory.status == "candidate" else memory.but(verification=CONFIRMED, last_verified=now)
+
+
+def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
+    """Raise `Refused` where a person said it or decided last, and the actor is neither a person nor their program."""
+    refuse_outranked(actor, memory, "undo")
+    refuse_overturning(actor, memory, history)
+    last = last_decision(history) if history else None
+    if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
+        raise Refused(
+            f"a person decided “{last.op}” about {memory.id}, and {actor} may not undo that: a person may, at a terminal"
+        )
+
+
+def last_decision(history: Sequence[Image]) -> Image:
+    """The last deliberate entry that changed more than the memory's strength."""
+    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if is_automatic(later):
+            continue
+        if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
+            return later
+    return history[0]
+
+
+def _decided(memory: Memory | None) -> Memory | None:
+    return memory.but(activation=Activation(), updated=None) if memory is not None else None

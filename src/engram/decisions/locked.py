@@ -1,0 +1,132 @@
+"""What a plan reads and writes: memories as they are under the lock, with what the plan has changed so far."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.decisions.authority import refuse_changed, refuse_outranked, refuse_overturning
+from engram.decisions.change import TAKEN_BY, Change
+from engram.decisions.conflicts import release
+from engram.decisions.versions import superseding
+from engram.model.memory import Memory
+from engram.store.history import OUT
+from engram.store.protocol import Image, ProposalKeys, Store, Transaction
+from engram.store.records import ANSWERING, CURRENT
+from engram.store.references import find_locked
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+__all__ = ["LockedMemories"]
+
+JUDGED_FIELDS = (
+    "statement", "situation", "form", "type", "scope", "rationale", "context", "domain", "trigger_context", "tags", "cues", "entities",
+    "aliases", "anchors", "name", "source", "verification", "pinned",
+)  # fmt: skip
+"""What the gates and the rules about claims judge of a memory."""
+
+
+class LockedMemories:
+    """The memories of one change. A plan calls nothing else that writes.
+
+    It reads like a `Transaction`, so that the rules of `versions`, `conflicts` and `resolution` work on either.
+    """
+
+    def __init__(self, store: Store, transaction: Transaction, change: Change[Any], now: datetime) -> None:
+        self.now = now
+        self._store, self._transaction, self._change = store, transaction, change
+        self._judged: dict[str, Memory] = {}
+        self.ended: set[str] = set()
+        """The ids of the memories that were current and that the plan has taken out of use."""
+        self.targets: list[Memory] = [self.take(memory_id) for memory_id in change.targets]
+
+    def take(self, memory_id: str) -> Memory:
+        """A memory to decide about; raises `Refused` where the actor may not do this to it."""
+        memory, change = self.find(memory_id), self._change
+        if (verb := TAKEN_BY.get(change.op)) is not None:
+            refuse_outranked(change.actor, memory, verb)
+            if memory.status in OUT:
+                refuse_overturning(change.actor, memory, self._store.history(memory.id))
+        return memory
+
+    # -- reading
+
+    def find(self, memory_id: str) -> Memory:
+        """A memory that the caller may change and that is still as they read it; raises where it is not."""
+        memory = find_locked(self._transaction, memory_id, self._change.caller)
+        refuse_changed(self._change.shown, memory)
+        return memory
+
+    def get(self, memory_id: str) -> Memory | None:
+        """A memory; None where it was purged or never existed."""
+        return self._transaction.get(memory_id)
+
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        return self._transaction.exact(content_hash, scope)
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The current memories with a conflict key in a scope."""
+        return self._transaction.heads(conflict_key, scope)
+
+    def lineage(self, lineage_id: str) -> Sequence[Memory]:
+        """Every version of a fact in the order they were true."""
+        return self._transaction.lineage(lineage_id)
+
+    def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
+        """The memories of a scope that others wrote after `mark`."""
+        return self._transaction.changed_since(scope, mark)
+
+    def history(self, memory_id: str) -> list[Image]:
+        """Every decision about a memory, oldest first."""
+        return self._store.history(memory_id)
+
+    def prefetch(self, proposals: Sequence[ProposalKeys]) -> None:
+        """Look up together what the plan will need; a hint for remote backends."""
+        self._transaction.prefetch(proposals)
+
+    def new_id(self, at: datetime, *, team: bool = False) -> str:
+        """The next id of a day."""
+        return self._transaction.new_id(at, team=team)
+
+    def free_name(self, name: str, scope: str) -> str:
+        """The name, or the name with the first free number appended."""
+        return self._transaction.free_name(name, scope)
+
+    def check(self, memory: Memory) -> None:
+        """Raise where this change may not write the memory. What it says is not judged again at the end."""
+        self._transaction.check(memory)
+        self._judged[memory.id] = memory
+
+    # -- writing
+
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
+        """Add or replace a memory; `judged` if the plan has asked the gates, or rules as strict, about what it says."""
+        if judged:
+            self._judged[memory.id] = memory
+        elif (known := self._judged.get(memory.id)) is not None:
+            judged = not _says_more(known, memory)
+        if memory.status in CURRENT:
+            self.ended.discard(memory.id)
+        elif (before := self._transaction.get(memory.id)) is not None and before.status in CURRENT:
+            self.ended.add(memory.id)
+        self._transaction.put(memory, vector, team=team, judged=judged)
+
+    def supersede(self, new: Memory, heads: Sequence[Memory], *, by: str = "", for_good: bool = False) -> Memory:
+        """The new version, in place of these heads; it is not put yet.
+
+        Raises `Refused` where the actor, or the source `by` whose authority decides, may not replace one of them.
+        """
+        for head in heads:
+            refuse_outranked(by or self._change.actor, head, "supersede")
+        return superseding(self, new, heads, self.now, for_good=for_good) if heads else new
+
+    def release(self, waiting: Sequence[Memory]) -> list[Memory]:
+        """Make active which of these candidates wait for nothing any more; newest first."""
+        return release(self, waiting, self.now)
+
+
+def _says_more(judged: Memory, memory: Memory) -> bool:
+    """Whether a memory says or does more than when it was judged."""
+    begins = memory.status in ANSWERING and judged.status not in ANSWERING
+    return begins or any(getattr(judged, name) != getattr(memory, name) for name in JUDGED_FIELDS)

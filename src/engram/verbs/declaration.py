@@ -1,0 +1,225 @@
+"""What a verb takes, and where it is offered: one declaration, read by the library, the command line, the MCP server and the docs."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from engram.verbs.kinds import Flag, Kind
+
+REQUIRED: Any = object()
+"""The default of an argument that must be given."""
+SAME: Any = object()
+"""What a surface leaves as the argument declares it."""
+
+
+Help = str | Callable[[], str]
+"""What the command line says about an argument; a function, where finding it out takes an import that only the help needs."""
+
+
+class Spelling:
+    """How the command line writes an argument."""
+
+    names: tuple[str, ...] = ()
+
+    def __init__(self, metavar: str, help: Help, *, default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
+        self.metavar, self._help, self.default, self.envvar = metavar, help, default, envvar
+
+    @property
+    def help(self) -> str:
+        """What it means."""
+        return self._help if isinstance(self._help, str) else self._help()
+
+    @property
+    def label(self) -> str:
+        """How a message names it."""
+        return self.names[0] if self.names else self.metavar.strip("[]")
+
+
+class Positional(Spelling):
+    """An argument that is known by its place."""
+
+
+class Option(Spelling):
+    """An option of the command line: its names, the name of its value in the help (none for a flag), its meaning."""
+
+    def __init__(self, *names: str, metavar: str = "", help: Help = "", default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
+        super().__init__(metavar, help, default=default, envvar=envvar)
+        self.names = names
+
+
+class Property:
+    """An argument of a tool. A model reads its help with every conversation, so it says only what the name does not."""
+
+    def __init__(self, help: str = "", *, name: str = "", kind: Kind | None = None, default: Any = SAME) -> None:  # noqa: A002
+        self.help, self.name, self.kind, self.default = help, name, kind, default
+
+
+class Argument:
+    """One argument of a verb.
+
+    `name` is the library's, and that of the parameter which the command line and the tool fill. `command` and `tool` say how these
+    two spell it, and are None where they do not offer it; `in_library` is False for what only a surface knows.
+    """
+
+    __slots__ = ("command", "default", "in_library", "is_positional", "kind", "name", "tool")
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        default: Any = REQUIRED,
+        *,
+        is_positional: bool = False,
+        command: Positional | Option | None = None,
+        tool: Property | None = None,
+        in_library: bool = True,
+    ) -> None:
+        self.name, self.kind, self.default = name, kind, default
+        self.is_positional, self.in_library = is_positional, in_library
+        self.command, self.tool = command, tool
+
+    def replace(self, **changes: Any) -> "Argument":
+        """The same argument as another verb takes it."""
+        same = {name: getattr(self, name) for name in self.__slots__ if name not in ("name", "kind", "default")}
+        name, kind, default = (changes.pop(one, getattr(self, one)) for one in ("name", "kind", "default"))
+        return Argument(name, kind, default, **{**same, **changes})
+
+
+def flag(name: str, spelled: str, help: str, *, in_library: bool = False) -> Argument:  # noqa: A002
+    """An option of the command line without a value."""
+    return Argument(name, Flag(), False, command=Option(*spelled.split(), help=help), in_library=in_library)
+
+
+def option(
+    name: str,
+    kind: Kind,
+    default: Any,
+    spelled: str,
+    metavar: str,
+    help: Help,  # noqa: A002
+    *,
+    envvar: str = "",
+    in_library: bool = False,
+) -> Argument:
+    """An option of the command line; `spelled` has its names, such as `--limit -n`."""
+    shown = Option(*spelled.split(), metavar=metavar, help=help, envvar=envvar)
+    return Argument(name, kind, default, command=shown, in_library=in_library)
+
+
+def positional(
+    name: str,
+    kind: Kind,
+    metavar: str,
+    help: Help,  # noqa: A002
+    *,
+    default: Any = REQUIRED,
+    envvar: str = "",
+) -> Argument:
+    """An argument that only the command line has, known by its place."""
+    return Argument(name, kind, default, command=Positional(metavar, help, envvar=envvar), in_library=False)
+
+
+class NotOffered:
+    """Why a verb is not offered somewhere."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Method:
+    """A method of `Engram`; `rest` is the `TypedDict` of the keyword arguments that it takes besides those of its signature."""
+
+    def __init__(self, name: str, *, rest: type | None = None) -> None:
+        self.name, self.rest = name, rest
+
+
+class Facet:
+    """A call of a facet of `Engram`, such as `sessions.end`, which has its own signature."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+
+
+class Command:
+    """A verb of the command line: `module:function` of `engram.cli.verbs` that carries it out, and exit codes of its own."""
+
+    def __init__(self, handler: str, *, exits: Mapping[int, str] | None = None) -> None:
+        self.handler, self.exits = handler, exits or {}
+
+
+class Effect:
+    """What a call of a tool does to the store, in the protocol's terms."""
+
+    def __init__(
+        self, *, is_read_only: bool = False, is_destructive: bool = False, is_idempotent: bool = False
+    ) -> None:
+        self.is_read_only = is_read_only
+        """It changes nothing that a person would mind. That a memory was used is noted, and is no change of it."""
+        self.is_destructive = is_destructive
+        """In the protocol's sense: it does more than add."""
+        self.is_idempotent = is_idempotent
+        """A second call with the same arguments changes nothing further."""
+
+
+READS = Effect(is_read_only=True, is_idempotent=True)
+ADDS = Effect()
+
+
+class ToolOffer:
+    """A tool of the MCP server."""
+
+    def __init__(self, name: str, title: str, description: str, *, effect: Effect = ADDS, not_found: str = "") -> None:
+        self.name, self.title, self.description = name, title, description
+        self.effect = effect
+        self.not_found = not_found
+        """What to do when nothing has the given id."""
+
+
+class Verb:
+    """One verb: what it is called, what it takes, and where it is offered.
+
+    `help` is what the command line says about it; its first sentence is the summary.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        help: str,  # noqa: A002
+        arguments: Sequence[Argument] = (),
+        *,
+        library: Method | Facet | NotOffered,
+        command: Command | NotOffered,
+        tool: ToolOffer | NotOffered,
+    ) -> None:
+        self.name, self.help, self.arguments = name, help, tuple(arguments)
+        self.library, self.command, self.tool = library, command, tool
+
+    def parameters(self) -> Iterator[Argument]:
+        """The arguments in the signature of the library's method."""
+        rest = self.library.rest.__annotations__ if isinstance(self.library, Method) and self.library.rest else ()
+        return (argument for argument in self.arguments if argument.in_library and argument.name not in rest)
+
+    def options(self) -> Iterator[Argument]:
+        """The arguments that the command line takes."""
+        return (argument for argument in self.arguments if argument.command is not None)
+
+    def properties(self) -> Iterator[tuple[Argument, Property]]:
+        """The arguments that the tool takes, each with its spelling."""
+        return ((argument, argument.tool) for argument in self.arguments if argument.tool is not None)
+
+
+class Group:
+    """A verb made of further verbs; the program is one, too."""
+
+    def __init__(self, help: str, verbs: "Mapping[str, Verb | Group]") -> None:  # noqa: A002
+        self.help, self.verbs = help, verbs
+
+    @classmethod
+    def of(cls, help: str, *verbs: Verb) -> Self:  # noqa: A002
+        """A group of verbs, each known by the last word of its name."""
+        return cls(help, {verb.name.rpartition(" ")[2]: verb for verb in verbs})
+
+
+def command_default(argument: Argument) -> Any:
+    """The default of an argument on the command line."""
+    assert argument.command is not None
+    return argument.default if argument.command.default is SAME else argument.command.default
