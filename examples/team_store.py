@@ -4,12 +4,11 @@
 import tempfile
 from pathlib import Path
 
-from engram.store.files.reconcile.team import trust
-
 from engram import Engram
 from engram.dialects import engram_yaml
 from engram.model.memory import Memory
 from engram.store.files.store.backend import FilesStore
+from engram.store.files.store.team import trust
 
 RULE = Memory(
     id="ENG-2026-0101-918273645",

@@ -181,9 +181,9 @@ def test_a_broken_policy_is_named_by_config_and_doctor_and_does_not_keep_another
 
 
 def test_only_a_known_harness_can_be_unwired(cli: Console) -> None:
-    result = cli("init", "vscode", "--undo")
+    result = cli("init", "emacs", "--undo")
     assert result.exit_code == 2
-    assert "claude-code, codex, opencode, cursor" in result.stderr
+    assert "claude-code, codex, copilot-cli, cursor, gemini-cli, opencode, vscode" in result.stderr
     assert result.stdout == ""
 
 

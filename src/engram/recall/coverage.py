@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.hit import Hit
 from engram.model.memory import Memory
-from engram.recall.cutoff import SURE, asks_for_several, best_of
+from engram.recall.cutoff import SURE, asks_for_several, best_of, is_read
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
@@ -50,12 +50,14 @@ def find_covering_less(
             is_likely = (older, newer.id) not in replaced.unmentioned
             if newer.id in shares and is_likely and (shares[newer.id] or _is_recorded(older, newer)):
                 shares[newer.id] = max(shares[newer.id], shares.get(older, 0.0))
-    most = max([shares[hit.id] for hit in hits], default=0.0)
+    # Evidence from documents sets no standard for what somebody said.
+    standard = [hit for hit in rivals if not is_read(hit)] or rivals
+    most = max([shares[hit.id] for hit in standard if hit in hits], default=0.0)
     if asks_for_several(question):
         far = [hit for hit in hits if hit.relevance < MIN_SHARE_OF_SEVERAL * best_of(hits)]
         return siblings | {hit.id for hit in far if shares[hit.id] < MIN_SHARE_OF_SEVERAL * most}
     # A sibling may have the words of the question where the answer has others, so it refutes only what is unlikely.
-    most_of_all = max(shares.values())
+    most_of_all = max(shares[hit.id] for hit in standard)
     least = {hit.id: MIN_SHARE * (most if hit.relevance >= SURE else most_of_all) for hit in hits}
     return siblings | {hit.id for hit in hits if shares[hit.id] < least[hit.id]}
 
