@@ -4,6 +4,7 @@ The vectors were trained on prompts and the memories that help with them, so the
 words with the question. A cue counts as a situation because both describe when the memory is needed.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 from engram.model.memory import Memory
@@ -22,10 +23,16 @@ MAX_COMPARED = 20
 DEFAULT_LIKENESS = 0.17
 """The usual likeness in other stores, which fills up the mean if fewer memories are found."""
 
+WORDS_WEIGHT, LIKENESS_WEIGHT, USUAL_SHARE, LENGTH_WEIGHT, BIAS = 0.8, 10.3, 0.94, 0.7, 3.6
+"""The weights of a logistic regression on the questions of six stores: the log odds by words, the likeness beyond this share of the usual one,
+and the question's length."""
+MAX_LOSS, MAX_GAIN = 0.5, 1.5
+"""How far likeness may lower and raise the log odds by words. The vectors miss some wordings and cannot distinguish names."""
+
 
 def add_likeness(asked: Sequence[tuple[str, Sequence[Considered]]]) -> list[list[Ranked]]:
-    """For a question and each of its wordings, add each memory's likeness to its match, make its relevance the probability that it answers the
-    question (`answerability`), and sort best first. Other records get the usual likeness.
+    """For a question and each of its wordings, add each memory's likeness to its match, judge again whether it answers the question, and sort
+    best first. Other records get the usual likeness.
     """
     records = {place.n: found.record for _, considered in asked for found, place in considered}
     memories = {n: record for n, record in records.items() if isinstance(record, Memory)}
@@ -43,10 +50,14 @@ def _add_likeness(question: str, ranking: Sequence[Ranked], likes: Mapping[int, 
     usual = _usual_likeness(known[:MAX_COMPARED])
     numbers, rows = compare_memories(question, ranking, likes, usual)
     answering = dict(zip(numbers, answer_probabilities(rows), strict=True)) if numbers else {}
+    words = len(question.split())
     shares = [{**place.shares, LIKENESS: MATCH_WEIGHT * max(likes.get(place.n, usual), 0.0)} for place in ranking]
     compared = [
         Ranked(
-            place.n, sum(own.values()), own, place.found_by, place.raw, answering.get(place.n, place.relevance), place.wording
+            place.n, sum(own.values()), own, place.found_by, place.raw,
+            _join_judgments(place.relevance, answering[place.n], likes[place.n] - USUAL_SHARE * usual, words)
+            if place.n in answering else place.relevance,
+            place.wording,
         )
         for place, own in zip(ranking, scaled_to_best(shares), strict=True)
     ]  # fmt: skip
@@ -70,6 +81,18 @@ def compare_memories(
         if place.n in likes and place.evidence is not None
     ]
     return [n for n, _ in found], answer_rows(question, [each for _, each in found], usual)
+
+
+def _join_judgments(relevance: float, answering: float, like: float, words: int) -> float:
+    """The mean of two log odds: that a memory answers the question, and that it is about it, by its words and its likeness.
+
+    The first tells a missing detail, the second knows memories that were found by their cues. Together they leave out more than either
+    at the same share of answers.
+    """
+    by_words = log_odds(relevance)
+    odds = WORDS_WEIGHT * by_words + LIKENESS_WEIGHT * like + LENGTH_WEIGHT * math.log1p(words) - BIAS
+    about = min(max(odds, by_words - MAX_LOSS), by_words + MAX_GAIN)
+    return 1 / (1 + math.exp(-(about + log_odds(answering)) / 2))
 
 
 def _usual_likeness(likes: Sequence[float]) -> float:
