@@ -57,7 +57,7 @@ def test_an_unknown_signal_is_wrong_usage(cli: Console) -> None:
     known = cli.learned("Use tabs, not spaces")
     result = cli("feedback", known, "great")
     assert result.exit_code == 2
-    assert "positive, negative, neutral" in result.stderr
+    assert "positive, negative or neutral" in result.stderr
 
 
 def test_reinforce_strengthens(cli: Console) -> None:

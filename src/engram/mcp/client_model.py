@@ -23,7 +23,6 @@ from pydantic import TypeAdapter, ValidationError
 from engram.llm.providers import Prompt, prompt_for
 from engram.llm.schemas import SuggestedCues
 from engram.model.errors import EngramError
-from engram.store.states import is_paused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +60,7 @@ async def enrich_with_client(ctx: Context, memory: "LazyMemory", turn: anyio.Cap
 
 def _next_batch(mem: "Engram") -> "Sequence[Memory]":
     from engram.mcp.tools import seen
+    from engram.store.states import is_paused
 
     if not mem.settings.enrich_with_client or is_paused(mem.store):
         return ()

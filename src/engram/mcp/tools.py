@@ -31,7 +31,6 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
-from engram.store.states import is_paused
 from engram.verbs import memories, retrieval, sessions
 from engram.verbs.declaration import ToolOffer, Verb
 from engram.verbs.tool_input import decode_arguments, tool_arguments
@@ -165,6 +164,8 @@ def _placed(mem: "Engram", fields: dict[str, Any], **said: Any) -> tuple[dict[st
 
 @_in_session
 def _remember(call: "Call", given: Given) -> Learned:
+    from engram.store.states import is_paused
+
     mem = call.mem
     if is_paused(mem.store):
         from engram.client import PAUSED

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.hit import Hit
 from engram.model.memory import Memory
-from engram.recall.cutoff import SURE, asks_for_several, best_of, is_read
+from engram.recall.cutoff import LOOKED_UP, SURE, asks_for_several, best_of, is_read
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
@@ -34,9 +34,9 @@ def find_covering_less(
     question: str, hits: Sequence[Hit], searched: Sequence[Hit], replaced: "Replacements"
 ) -> frozenset[str]:
     """The ids of the memories that are about another entity, or cover less of the question than another hit. `searched` are the hits of
-    the search, whatever their relevance. A memory covers what those cover that it replaced.
+    the search, whatever their relevance. A memory covers what those cover that it replaced; one that was looked up needs no word of the question.
     """
-    hits = [hit for hit in hits if hit.memory is not None and not _is_for_task(hit)]
+    hits = [hit for hit in hits if hit.memory is not None and hit.relevance < LOOKED_UP and not _is_for_task(hit)]
     siblings = find_siblings(question, searched)
     # A memory about the named entity that says nothing of what its siblings say does not answer either.
     names = {term for name in entities(question) for term in query_terms(name)} if siblings else set()

@@ -26,6 +26,8 @@ DEFAULT_LIKENESS = 0.17
 WORDS_WEIGHT, LIKENESS_WEIGHT, USUAL_SHARE, LENGTH_WEIGHT, BIAS = 0.8, 10.3, 0.94, 0.7, 3.6
 """The weights of a logistic regression on the questions of six stores: the log odds by words, the likeness beyond this share of the usual one,
 and the question's length."""
+MAX_SHARE, MANY = 0.5, 50
+"""The weight of answerability, and from how many found memories on it is full: in a small store nothing is known of how rare words are."""
 MAX_LOSS, MAX_GAIN = 0.5, 1.5
 """How far likeness may lower and raise the log odds by words. The vectors miss some wordings and cannot distinguish names."""
 
@@ -50,12 +52,12 @@ def _add_likeness(question: str, ranking: Sequence[Ranked], likes: Mapping[int, 
     usual = _usual_likeness(known[:MAX_COMPARED])
     numbers, rows = compare_memories(question, ranking, likes, usual)
     answering = dict(zip(numbers, answer_probabilities(rows), strict=True)) if numbers else {}
-    words = len(question.split())
+    words, share = len(question.split()), MAX_SHARE * min(len(known) / MANY, 1.0)
     shares = [{**place.shares, LIKENESS: MATCH_WEIGHT * max(likes.get(place.n, usual), 0.0)} for place in ranking]
     compared = [
         Ranked(
             place.n, sum(own.values()), own, place.found_by, place.raw,
-            _join_judgments(place.relevance, answering[place.n], likes[place.n] - USUAL_SHARE * usual, words)
+            _join_judgments(place.relevance, answering[place.n], likes[place.n] - USUAL_SHARE * usual, words, share)
             if place.n in answering else place.relevance,
             place.wording,
         )
@@ -83,8 +85,8 @@ def compare_memories(
     return [n for n, _ in found], answer_rows(question, [each for _, each in found], usual)
 
 
-def _join_judgments(relevance: float, answering: float, like: float, words: int) -> float:
-    """The mean of two log odds: that a memory answers the question, and that it is about it, by its words and its likeness.
+def _join_judgments(relevance: float, answering: float, like: float, words: int, share: float) -> float:
+    """The weighted mean of two log odds: that a memory answers the question, and that it is about it, by its words and its likeness.
 
     The first tells a missing detail, the second knows memories that were found by their cues. Together they leave out more than either
     at the same share of answers.
@@ -92,7 +94,7 @@ def _join_judgments(relevance: float, answering: float, like: float, words: int)
     by_words = log_odds(relevance)
     odds = WORDS_WEIGHT * by_words + LIKENESS_WEIGHT * like + LENGTH_WEIGHT * math.log1p(words) - BIAS
     about = min(max(odds, by_words - MAX_LOSS), by_words + MAX_GAIN)
-    return 1 / (1 + math.exp(-(about + log_odds(answering)) / 2))
+    return 1 / (1 + math.exp(-((1 - share) * about + share * log_odds(answering))))
 
 
 def _usual_likeness(likes: Sequence[float]) -> float:

@@ -488,7 +488,8 @@ class FactFinder:
 
     def _heads(self, slots: SlotQuery, filters: Filters, near: Hits) -> list[Memory]:
         """The current versions of the fact, by its conflict key: in a large store a search may miss them."""
-        plain = replace(filters, scopes=None, statuses=None, valid_at=None, as_of=False) == Filters(statuses=None)
+        default = Filters(statuses=None)
+        plain = replace(filters, kinds=default.kinds, scopes=None, statuses=None, valid_at=None, as_of=False) == default
         # Without scopes, try those that everyone shares and those of the nearby hits.
         scopes = filters.scopes or dict.fromkeys((GLOBAL, USER, *(hit.memory.scope for hit in near if hit.memory)))
         for key in slots.conflict_keys if plain else ():
