@@ -18,12 +18,12 @@ def rows() -> Iterator[str]:
     for agent in all_agents():
         known, files = agent.configuration, agent.instructions
         own = dict.fromkeys((*files.up_the_tree, *files.at_root))
-        of_user = (f"`{_shown(agent.folder.find(_HOME, {}) / name)}`" for name in files.of_user)
+        of_user = (f"`{_show_path(agent.folder.find(_HOME, {}) / name)}`" for name in files.of_user)
         cells = (
             agent.title,
             f"`{agent.name}`",
             _benefits(agent),
-            f"`{_shown(known.find_file(_HOME, {}))}`",
+            f"`{_show_path(known.find_file(_HOME, {}))}`",
             f"`{known.project_files[-1]}`",
             ", ".join((*(f"`{name}`" for name in own), *of_user)),
             f"[{agent.page}]({agent.page})" if agent.page else "",
@@ -36,7 +36,7 @@ def _benefits(agent: CodingAgent) -> str:
     return f"{server}; its sessions are harvested and searched" if agent.sessions is not None else server
 
 
-def _shown(path: Path) -> str:
+def _show_path(path: Path) -> str:
     return f"~/{path.relative_to(_HOME).as_posix()}"
 
 

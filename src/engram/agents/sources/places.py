@@ -78,25 +78,27 @@ class SourcePlaces:
 
     def cached(self, make: "Callable[[SourcePlaces], Made]") -> "Made":
         """What a function makes of these places; made once."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: Made = self._made[make]
+        if make not in self._things_made:
+            self._things_made[make] = make(self)
+        made: Made = self._things_made[make]
         return made
 
     @cached_property
-    def _made(self) -> dict[Any, Any]:
+    def _things_made(self) -> dict[Any, Any]:
         """What `cached` has made."""
         return {}
 
     def holds(self, directory: str) -> bool:
         """Whether a folder belongs to the project: one of its roots, or below one."""
-        if directory not in self._held:
+        if directory not in self._answers_of_holds:
             path = Path(directory)
-            self._held[directory] = bool(directory) and any(path.is_relative_to(root) for root in self.roots)
-        return self._held[directory]
+            self._answers_of_holds[directory] = bool(directory) and any(
+                path.is_relative_to(root) for root in self.roots
+            )
+        return self._answers_of_holds[directory]
 
     @cached_property
-    def _held(self) -> dict[str, bool]:
+    def _answers_of_holds(self) -> dict[str, bool]:
         """What `holds` has answered: the sessions of a project ran in few folders."""
         return {}
 

@@ -98,14 +98,14 @@ class ConfigFile:
         if not isinstance(known, dict):
             entry = {**self._form.fixed, **entry}
             made = toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
-            return self._checked(made, _placed(data, place, entry))
+            return self._check_result(made, _place_entry(data, place, entry))
         if any(key in known for key in _ADDRESSES):
             raise InvalidInput("its entry `engram` names a server by its address; remove that entry first")
         wanted = {**self._form.fixed, **known, **entry}
         for key, value in entry.items():
             if isinstance(value, dict) and isinstance(known.get(key), dict):
                 wanted[key] = {**known[key], **value}
-        return self._checked(self._with_values(text, place, known, wanted), _placed(data, place, wanted))
+        return self._check_result(self._with_values(text, place, known, wanted), _place_entry(data, place, wanted))
 
     def _with_values(self, text: str, place: Sequence[str], known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
         """The text with the values of a table that differ, each set where it is."""
@@ -127,7 +127,7 @@ class ConfigFile:
         if entry is None or place != self.place(others):
             raise InvalidInput("the other text has no such entry")
         change = toml_table.with_table_of if self._is_toml else jsonc.with_member_of
-        return self._checked(change(text, place, other), _placed(data, place, entry))
+        return self._check_result(change(text, place, other), _place_entry(data, place, entry))
 
     def is_blank(self, text: str) -> bool:
         """Whether a text says nothing, not even in a comment: no settings at all."""
@@ -137,9 +137,9 @@ class ConfigFile:
         """The text without the entry; checked likewise."""
         data = self.parsed(text)
         change = toml_table.without_table if self._is_toml else jsonc.without_member
-        return self._checked(change(text, self.place(data)), _removed(data, self.place(data)))
+        return self._check_result(change(text, self.place(data)), _remove_entry(data, self.place(data)))
 
-    def _checked(self, made: str, wanted: Mapping[str, Any]) -> str:
+    def _check_result(self, made: str, wanted: Mapping[str, Any]) -> str:
         try:
             is_right = _without_empty(self.parsed(made)) == _without_empty(wanted)
         except (InvalidInput, RecursionError):
@@ -159,12 +159,12 @@ def config_file(agent: CodingAgent, project: Path | None, environment: Mapping[s
     return ConfigFile(agent, project / name, True, name.count("/"))
 
 
-def _placed(data: Mapping[str, Any], place: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:
+def _place_entry(data: Mapping[str, Any], place: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:
     key, *rest = place
     below = data.get(key, {})
     if rest and not isinstance(below, dict):
         raise InvalidInput(f"`{key}` is not a table of servers")
-    return {**data, key: _placed(below, rest, entry) if rest else dict(entry)}
+    return {**data, key: _place_entry(below, rest, entry) if rest else dict(entry)}
 
 
 def _without_empty(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,11 +173,11 @@ def _without_empty(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kept.items() if value != {}}
 
 
-def _removed(data: Mapping[str, Any], place: Sequence[str]) -> dict[str, Any]:
+def _remove_entry(data: Mapping[str, Any], place: Sequence[str]) -> dict[str, Any]:
     key, *rest = place
     left = {name: value for name, value in data.items() if name != key}
     below = data.get(key)
     if not rest or not isinstance(below, dict):
         return left if not rest else dict(data)
-    inner = _removed(below, rest)
+    inner = _remove_entry(below, rest)
     return {name: inner if name == key else value for name, value in data.items()} if inner or inner == below else left

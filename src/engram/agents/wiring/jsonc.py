@@ -69,9 +69,9 @@ def with_member(text: str, path: Sequence[str], data: Any) -> str:
     known = here.members.get(path[depth])
     indent = _indent_of(text)
     if known is not None:
-        written = _rendered(data, indent, depth + 1, _newline(text))
+        written = _render_json(data, indent, depth + 1, _newline(text))
         return text[: known.value.start] + written + text[known.value.end :]
-    return _added(text, here, path[depth], data, depth, indent)
+    return _add_member(text, here, path[depth], data, depth, indent)
 
 
 def with_member_of(text: str, path: Sequence[str], other: str) -> str:
@@ -100,16 +100,16 @@ def without_member(text: str, path: Sequence[str]) -> str:
         end = after if text[after : after + 1] == "," else member.value.end
         if is_emptied and _COMMENT.search(text, member.start, end):
             return text
-        text, is_emptied = _removed(text, owner, path[-1]), True
+        text, is_emptied = _remove_member(text, owner, path[-1]), True
         if len(owner.members) > 1:
             return text
         path = path[:-1]
     return text
 
 
-def _added(text: str, owner: JsonValue, key: str, data: Any, depth: int, indent: str) -> str:
+def _add_member(text: str, owner: JsonValue, key: str, data: Any, depth: int, indent: str) -> str:
     newline = _newline(text)
-    member = f"{newline}{indent * (depth + 1)}{json.dumps(key)}: {_rendered(data, indent, depth + 1, newline)}"
+    member = f"{newline}{indent * (depth + 1)}{json.dumps(key)}: {_render_json(data, indent, depth + 1, newline)}"
     if not owner.members:
         inside = text[owner.start + 1 : owner.end - 1].rstrip()
         return text[: owner.start + 1] + inside + member + f"{newline}{indent * depth}" + text[owner.end - 1 :]
@@ -124,7 +124,7 @@ def _added(text: str, owner: JsonValue, key: str, data: Any, depth: int, indent:
     return f"{text[:last]}{comma}{text[last:end]}{member}{text[end:]}"
 
 
-def _removed(text: str, owner: JsonValue, key: str) -> str:
+def _remove_member(text: str, owner: JsonValue, key: str) -> str:
     member = owner.members[key]
     earlier = [one.value.end for one in owner.members.values() if one.value.end < member.start]
     gap = text[max(earlier, default=owner.start + 1) : member.start]
@@ -142,7 +142,7 @@ def _removed(text: str, owner: JsonValue, key: str) -> str:
     return text[:start] + text[end:]
 
 
-def _rendered(data: Any, indent: str, depth: int, newline: str) -> str:
+def _render_json(data: Any, indent: str, depth: int, newline: str) -> str:
     lines = json.dumps(data, indent=indent, ensure_ascii=False).split("\n")
     return (newline + indent * depth).join(lines)
 

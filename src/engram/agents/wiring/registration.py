@@ -39,17 +39,17 @@ def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) ->
     """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
     try:
         file = read_config(config)
-        text = _changed(config, lambda: config.with_entry(file.text, server))
+        text = _change_text(config, lambda: config.with_entry(file.text, server))
     except Refused as error:
         raise Refused(f"{error}. To wire it by hand, give it this entry:\n\n{config.with_entry('', server)}") from None
     backup = _backup_of(file.path)
     if text != file.text and not dry_run:
-        with _explained(config):
+        with _name_file_in_errors(config):
             if file.exists and _needs_backup(config, file.text, backup):
                 _copy(file, backup)
             file.path.parent.mkdir(parents=True, exist_ok=True)
             _write(config, file, text)
-    return WiringChange(config.path, _diff(file.text, text, config.path), _existing(backup))
+    return WiringChange(config.path, _diff(file.text, text, config.path), _find_backup(backup))
 
 
 def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
@@ -62,11 +62,11 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
         return WiringChange(config.path, "")
     backup = _backup_of(file.path)
     earlier = _backup_text(config, file, backup)
-    text = _changed(config, lambda: _unwired(config, file.text, earlier))
+    text = _change_text(config, lambda: _remove_server(config, file.text, earlier))
     is_restored = text == earlier
     is_removed = text != file.text and not is_restored and config.is_blank(text) and not _has_more(config, earlier)
     if text != file.text and not dry_run:
-        with _explained(config):
+        with _name_file_in_errors(config):
             if is_removed:
                 _remove(config, file)
             else:
@@ -74,11 +74,11 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
     if is_restored and not dry_run:
         backup.unlink()
     diff = _diff(file.text, "" if is_removed else text, config.path)
-    kept = None if is_restored else _existing(backup)
+    kept = None if is_restored else _find_backup(backup)
     return WiringChange(config.path, diff, kept, is_removed)
 
 
-def _unwired(config: ConfigFile, text: str, earlier: str | None) -> str:
+def _remove_server(config: ConfigFile, text: str, earlier: str | None) -> str:
     """The text without the entry, or with the one that the user had before it."""
     data = config.parsed(text)
     if config.entry_in(data) is None:
@@ -122,7 +122,7 @@ def _has_more(config: ConfigFile, earlier: str | None) -> bool:
     return earlier is not None and not _is_only_entry(config, earlier)
 
 
-def _existing(backup: Path) -> Path | None:
+def _find_backup(backup: Path) -> Path | None:
     return backup if backup.exists() else None
 
 
@@ -168,7 +168,7 @@ def read_config(config: ConfigFile) -> UserFile:
     return read_user_file(path, LARGEST)
 
 
-def _changed(config: ConfigFile, change: Any) -> str:
+def _change_text(config: ConfigFile, change: Any) -> str:
     try:
         text: str = change()
     except InvalidInput as error:
@@ -177,7 +177,7 @@ def _changed(config: ConfigFile, change: Any) -> str:
 
 
 @contextmanager
-def _explained(config: ConfigFile) -> Iterator[None]:
+def _name_file_in_errors(config: ConfigFile) -> Iterator[None]:
     """Name the file in an error of the system's, which would name a temporary one."""
     try:
         yield

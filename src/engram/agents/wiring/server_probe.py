@@ -114,7 +114,7 @@ def _answer_in(line: bytes) -> str | None:
         error = answer["error"]
         told = error.get("message") if isinstance(error, dict) else error
         asked = "begin" if answer["id"] == 1 else "list its tools"
-        return f"it refused to {asked}: {_shown(str(told))}"
+        return f"it refused to {asked}: {_show_end(str(told))}"
     if answer.get("id") != 2:
         return None
     result = answer.get("result")
@@ -143,11 +143,11 @@ def _reason(stderr: IO[bytes]) -> str:
     """The end of what it wrote to stderr, as it may be shown."""
     size = stderr.seek(0, os.SEEK_END)
     stderr.seek(max(0, size - _STDERR_READ))
-    told = _shown(stderr.read().decode("utf-8", "replace"))
+    told = _show_end(stderr.read().decode("utf-8", "replace"))
     return f": {told}" if told else "; it wrote nothing to stderr"
 
 
-def _shown(text: str) -> str:
+def _show_end(text: str) -> str:
     """The end of a text on one line, without its secrets."""
     from engram.gates.secrets.scan import redact
 

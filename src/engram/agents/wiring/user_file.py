@@ -51,7 +51,7 @@ def read_user_file(path: Path, largest: int = LARGEST) -> UserFile:
     What a killed run left next to it is removed first: it may quote memories, and a second name of the file would be refused.
     """
     name = path.expanduser().absolute()
-    place = _followed(name)
+    place = _follow_links(name)
     remove_leftovers(place.parent)
     try:
         status = place.stat()
@@ -79,7 +79,7 @@ def read_user_file(path: Path, largest: int = LARGEST) -> UserFile:
     return UserFile(name, place, text, encoding, mark, status)
 
 
-def _followed(name: Path) -> Path:
+def _follow_links(name: Path) -> Path:
     """The path without links. Raises `Refused` where it leads out of the file's repository, or folder if it is in none."""
     try:
         place = name.resolve()
@@ -111,7 +111,7 @@ def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE) -> bo
         if not _is_unchanged(file):
             return False
         if file.status is None:
-            return _named(fresh, file.path)
+            return _name_new_file(fresh, file.path)
         Path(fresh).replace(file.path)
     finally:
         Path(fresh).unlink(missing_ok=True)
@@ -119,7 +119,7 @@ def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE) -> bo
     return True
 
 
-def _named(fresh: str, path: Path) -> bool:
+def _name_new_file(fresh: str, path: Path) -> bool:
     """Give a new file its name; False if somebody has just created a file of that name."""
     try:
         os.link(fresh, path)  # unlike a rename, it replaces nothing

@@ -48,7 +48,7 @@ class _Probe:
             self._answers[key] = (
                 ask_tools(server.words, environment, self._patience)
                 if is_there
-                else f"`{_shown(server)}` was not found"
+                else f"`{_show_command(server)}` was not found"
             )
         return self._answers[key]
 
@@ -62,14 +62,14 @@ def _files(project: Path | None, probe: _Probe) -> Iterator[Finding]:
             except InvalidInput as error:
                 yield Finding.of("wiring", False, f"{agent.name}: {error}", "correct that variable")
                 continue
-            finding = _examined(config, probe) if config.path.is_file() else None
+            finding = _examine_file(config, probe) if config.path.is_file() else None
             if finding is not None:
                 yield finding
 
 
-def _examined(config: ConfigFile, probe: _Probe) -> Finding | None:
+def _examine_file(config: ConfigFile, probe: _Probe) -> Finding | None:
     """What is to be said of one file; None if it does not name Engram's server."""
-    server, problem = _named(config)
+    server, problem = _find_named_server(config)
     name = f"{config.agent.name} ({config.path})"
     if problem:
         return Finding.of("wiring", False, f"{name}: {problem}", f"correct {config.path} by hand")
@@ -77,14 +77,14 @@ def _examined(config: ConfigFile, probe: _Probe) -> Finding | None:
         return None
     if not _is_startable(server, config):
         advice = f"try it in {config.agent.name} itself, or let `{_init(config)}` write the entry again"
-        return Finding.of("wiring", True, f"{name}: {_NOT_STARTED.format(_shown(server))}", advice)
+        return Finding.of("wiring", True, f"{name}: {_NOT_STARTED.format(_show_command(server))}", advice)
     environment = config.environment_of(server)
     answer = probe.answer(server, environment)
     if not answer.isdigit():
         return Finding.of("wiring", False, f"{name}: {answer}", _repair(config, server))
     if server.runs_working_directory:
         advice = f"run `{_init(config)}` again, or add `-P` before `-m`"
-        return Finding.of("wiring", False, f"{name}: {_UNSAFE.format(_shown(server))}", advice)
+        return Finding.of("wiring", False, f"{name}: {_UNSAFE.format(_show_command(server))}", advice)
     missing = " and ".join(one for one in STORE_VARIABLES if os.environ.get(one) and one not in environment)
     if not missing:
         return Finding.of("wiring", True, f"{name}: {answer} tools")
@@ -120,17 +120,17 @@ def _repair(config: ConfigFile, server: ServerCommand) -> str:
         return f"`{_init(config)}` renews the entry of {config.agent.name}"
     if shutil.which(server.command) is None:
         return f'{config.agent.name} must find `{server.command}` on its PATH: `pipx install ".[mcp]"` in a checkout of Engram installs it'
-    return f"the entry of {config.agent.name} is as it should be; run `{_shown(server)}` in a terminal to see what is wrong"
+    return f"the entry of {config.agent.name} is as it should be; run `{_show_command(server)}` in a terminal to see what is wrong"
 
 
-def _shown(server: ServerCommand) -> str:
+def _show_command(server: ServerCommand) -> str:
     """The command, as it may be shown: an argument may be a key."""
     from engram.gates.secrets.scan import redact
 
     return redact(" ".join(server.words))[0][:_LONGEST_COMMAND]
 
 
-def _named(config: ConfigFile) -> tuple[ServerCommand | None, str]:
+def _find_named_server(config: ConfigFile) -> tuple[ServerCommand | None, str]:
     """The server that a file names, and why it cannot be read."""
     try:
         return config.server_in(config.parsed(read_config(config).text)), ""

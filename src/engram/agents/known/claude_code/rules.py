@@ -30,13 +30,13 @@ def find_rules(documents: Documents) -> None:
         for folder, name in folders
         for file in files_below(places, folder, name, ".md")
     ]
-    applying = _matching([globs for _, globs in found if globs], places)
+    applying = _find_matching_globs([globs for _, globs in found if globs], places)
     for file, globs in found:
         if not globs or tuple(globs) in applying:
             documents.add("rule", file)
 
 
-def _matching(rules: Sequence[list[str]], places: SourcePlaces) -> set[tuple[str, ...]]:
+def _find_matching_globs(rules: Sequence[list[str]], places: SourcePlaces) -> set[tuple[str, ...]]:
     """The lists of globs of which one matches a file of the project."""
     matched = set[tuple[str, ...]]()
     left = MOST_ENTRIES

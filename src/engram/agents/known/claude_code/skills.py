@@ -35,7 +35,7 @@ def _add_below(documents: Documents, folder: Path, name: str) -> None:
 
 def _plugins(config: Path) -> Iterator[str]:
     """The folder of each plugin in the cache: `cache/<marketplace>/<plugin>/<version>`."""
-    installed = _installed(config)
+    installed = _find_installed(config)
     for market in folders_in(str(config / "plugins" / "cache")):
         for plugin in folders_in(market):
             versions = folders_in(plugin)
@@ -48,7 +48,7 @@ def _plugins(config: Path) -> Iterator[str]:
                 yield plugin
 
 
-def _installed(config: Path) -> set[str]:
+def _find_installed(config: Path) -> set[str]:
     """The folders that Claude Code's own list names."""
     listed = settings_of(config / "plugins" / "installed_plugins.json").get("plugins")
     entries = [one for each in (listed.values() if isinstance(listed, dict) else ()) for one in _several(each)]

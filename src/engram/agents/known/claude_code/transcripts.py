@@ -70,7 +70,7 @@ def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
         if _is_left_out(record):
             continue
         at, key = moment(record.get("timestamp")), key_of(record.get("uuid"), f"byte:{line.start}")
-        for number, (role, content) in enumerate(_said(record)):
+        for number, (role, content) in enumerate(_find_speech(record)):
             if content.strip():
                 yield TranscriptTurn(role, content, at, key if not number else f"{key}/{number}", line.end)
 
@@ -81,11 +81,11 @@ def _is_left_out(record: dict[str, Any]) -> bool:
     return any(record[flag] for flag in flags) or ("origin" in record and not _is_persons(record["origin"]))
 
 
-def _said(record: dict[str, Any]) -> Iterator[tuple[Role, str]]:
+def _find_speech(record: dict[str, Any]) -> Iterator[tuple[Role, str]]:
     """What a record says, and who: the user's text, the results of tools, the assistant's text."""
     attached = record.get("attachment")
     if isinstance(attached, dict):
-        yield from _queued(attached)
+        yield from _find_queued_words(attached)
         return
     message = record.get("message")
     if not isinstance(message, dict):
@@ -98,7 +98,7 @@ def _said(record: dict[str, Any]) -> Iterator[tuple[Role, str]]:
         yield "tool", "\n".join(results_of(content))
 
 
-def _queued(attached: dict[str, Any]) -> Iterator[tuple[Role, str]]:
+def _find_queued_words(attached: dict[str, Any]) -> Iterator[tuple[Role, str]]:
     """What the user typed while the agent was busy."""
     is_prompt = attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt"
     if is_prompt and not attached.get("isMeta") and _is_persons(attached.get("origin")):

@@ -103,12 +103,12 @@ def _payload(record: dict[str, Any]) -> dict[str, Any]:
 def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
     for line in lines:
         payload = _payload(line.record)
-        if (said := _said(payload)) is not None and said[1].strip():
+        if (said := _find_speech(payload)) is not None and said[1].strip():
             key = key_of(payload.get("id"), f"byte:{line.start}")
             yield TranscriptTurn(*said, moment(line.record.get("timestamp")), key, line.end)
 
 
-def _said(payload: dict[str, Any]) -> tuple[Role, str] | None:
+def _find_speech(payload: dict[str, Any]) -> tuple[Role, str] | None:
     """Who says what in a record; None if nobody says anything."""
     kind, role = payload.get("type"), payload.get("role")
     if kind in _RESULTS:

@@ -43,7 +43,7 @@ def read(session: StoredSession, start: int) -> Reading:
 
 def _rows(storage: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
     found = (_file(path, progress) for path in sorted((storage / "message" / session).glob("*.json")))
-    messages = [(_created(message), key_of(message.get("id"), ""), message) for message in found if message]
+    messages = [(_read_creation_time(message), key_of(message.get("id"), ""), message) for message in found if message]
     for created, key, message in sorted(messages, key=lambda one: one[:2]):
         for path in (
             sorted((storage / "part" / key).glob("*.json")) if key not in ("", ".", "..") and "/" not in key else ()
@@ -52,7 +52,7 @@ def _rows(storage: Path, session: str, progress: RowReader) -> Iterator[tuple[st
                 yield key, created, message, part
 
 
-def _created(message: dict[str, Any]) -> int:
+def _read_creation_time(message: dict[str, Any]) -> int:
     time = message.get("time")
     return milliseconds(time.get("created")) if isinstance(time, dict) else 0
 

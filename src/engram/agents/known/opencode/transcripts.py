@@ -61,7 +61,7 @@ class OpenCodeReader:
             problems.add(database, "a symbolic link; it was not followed")
         elif database.is_file():
             try:
-                found = list(_stored(database))
+                found = list(_list_stored_sessions(database))
             except (sqlite3.Error, OSError) as error:
                 problems.add(database, f"{_reason(error)}; nothing was read, the next harvest tries again")
                 return
@@ -80,7 +80,7 @@ class OpenCodeReader:
             return read(session, start)
         name = _id_of(session)
         try:
-            with closing(_opened(session.path)) as database:
+            with closing(_open_read_only(session.path)) as database:
                 row = database.execute("SELECT directory FROM session WHERE id = ?", (name,)).fetchone()
         except sqlite3.Error as error:
             raise OSError(_reason(error)) from error
@@ -98,7 +98,7 @@ def turns_of(rows: Iterator[tuple[str, int, Any, Any]], progress: RowReader) -> 
             yield from _turn(key, texts, about)
             key, texts, about = message, {}, (created, str(data.get("role", "")))
         progress.position = max(progress.position, created)
-        if (said := _said(about[1], part)) is not None:
+        if (said := _find_speech(about[1], part)) is not None:
             texts.setdefault(said[0], []).append(said[1])
     yield from _turn(key, texts, about)
 
@@ -106,12 +106,12 @@ def turns_of(rows: Iterator[tuple[str, int, Any, Any]], progress: RowReader) -> 
 def _turn(key: str, texts: Mapping[Role, list[str]], about: tuple[int, str]) -> Iterator[TranscriptTurn]:
     for role, said in texts.items():
         content = "\n".join(said)
-        content = typed_text(_unquoted(content)) if role == "user" else content
+        content = typed_text(_remove_quotes(content)) if role == "user" else content
         if content.strip():
             yield TranscriptTurn(role, content, moment(about[0]), f"{key}/tool" if role == "tool" else key, about[0])
 
 
-def _said(role: str, part: Mapping[str, Any]) -> tuple[Role, str] | None:
+def _find_speech(role: str, part: Mapping[str, Any]) -> tuple[Role, str] | None:
     if part.get("type") == "tool":
         state = part.get("state")
         output = state.get("output") if isinstance(state, dict) else None
@@ -124,7 +124,7 @@ def _said(role: str, part: Mapping[str, Any]) -> tuple[Role, str] | None:
     return ("assistant", text) if role == "assistant" else None
 
 
-def _unquoted(text: str) -> str:
+def _remove_quotes(text: str) -> str:
     """A turn without the quotes that `opencode run` puts around its argument."""
     inner = text.strip()
     return inner[1:-1] if len(inner) > 1 and inner[0] == inner[-1] == '"' and '"' not in inner[1:-1] else text
@@ -133,7 +133,7 @@ def _unquoted(text: str) -> str:
 # -- the database
 
 
-def _opened(database: Path) -> sqlite3.Connection:
+def _open_read_only(database: Path) -> sqlite3.Connection:
     """The database, read-only. Raises `sqlite3.Error` if it cannot be opened."""
     opened = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)
     opened.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -144,8 +144,8 @@ def _id_of(session: StoredSession) -> str:
     return session.name.removeprefix(f"{session.path}#")
 
 
-def _stored(database: Path) -> Iterator[StoredSession]:
-    with closing(_opened(database)) as opened:
+def _list_stored_sessions(database: Path) -> Iterator[StoredSession]:
+    with closing(_open_read_only(database)) as opened:
         columns = {table: {row[1] for row in opened.execute(f"PRAGMA table_info({table})")} for table in _NEEDED}
         for table, needed in _NEEDED.items():
             if missing := [column for column in needed if column not in columns[table]]:
@@ -159,7 +159,7 @@ def _stored(database: Path) -> Iterator[StoredSession]:
 
 def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
     try:
-        with closing(_opened(database)) as opened:
+        with closing(_open_read_only(database)) as opened:
             for message, created, data, part, length in opened.execute(_PARTS, (LONGEST_PART, session)):
                 if length is not None and length > LONGEST_PART:
                     progress.problems.append(f"{database}: a part of {message} is too large and was skipped")
