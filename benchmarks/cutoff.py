@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engram import Engram
-from engram.recall.cutoff import ABOUT
+from engram.recall.cutoff import ABOUT_FLOOR
 
 
 def measure(path: Path, floor: float) -> Counter[str]:
@@ -70,7 +70,7 @@ def main() -> None:
     """Measure the files named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--min-relevance", type=float, default=ABOUT)
+    parser.add_argument("--min-relevance", type=float, default=ABOUT_FLOOR)
     given = parser.parse_args()
     titles = ("first", "anywhere", "unknown", "unrelated", "nothing", "hits", "precision")
     print(f"{'':<12}" + "".join(f"{title:>11}" for title in titles))

@@ -17,7 +17,7 @@ from engram.graph.graph import Graph
 from engram.graph.traversal import walk as traverse
 from engram.model.memory import Association, Memory
 from engram.model.relations import known_relations
-from engram.store.protocol import LIVE, Filters, Hops, Progress, Store
+from engram.store.protocol import LIVE_STATUSES, Filters, Hops, Progress, Store
 from engram.store.sources import utc_now
 
 SEEDS, HOPS, PER_SEED, TOTAL = 10, 3, 25, 100
@@ -108,7 +108,7 @@ def _timed(mem: Engram, ids: list[str], shape: Shape, direction: str) -> list[Fi
     rng = random.Random(7)
     graph = Graph(mem.store, utc_now)
     anywhere = [rng.sample(ids[1:], SEEDS) for _ in range(shape.rounds)]
-    filters = Filters(statuses=LIVE, valid_at=utc_now())
+    filters = Filters(statuses=LIVE_STATUSES, valid_at=utc_now())
 
     def walk(number: int) -> object:
         hops = Hops(utc_now(), direction, filters=filters)

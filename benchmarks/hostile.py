@@ -21,8 +21,8 @@ from typing import Any
 
 from engram import Engram
 from engram.cli.verbs.hook import recall as hook
-from engram.mcp.calls import Call, LazyMemory, answered
-from engram.mcp.protocol import listed
+from engram.mcp.calls import Call, LazyMemory, run_tool
+from engram.mcp.protocol import describe_tool
 from engram.mcp.tools import TOOLS
 from engram.model.errors import EngramError, InvalidInput
 from engram.rules.argument_limits import MAX_CHARS, MAX_NAME_CHARS
@@ -68,7 +68,7 @@ class Workbench:
         found["learn(statement, autonomous)"] = lambda text: self.mem.learn(text, autonomous=True)
         found["recall(question, composed)"] = lambda text: self.mem.recall(text, compose_answer=True)
         for tool in TOOLS.values():
-            for field, schema in listed(tool).input_schema["properties"].items():
+            for field, schema in describe_tool(tool).input_schema["properties"].items():
                 kind = {"string": "str", "array": "list[str]"}.get(schema["type"], "")
                 if kind and "enum" not in schema:
                     found[f"MCP {tool.name}({field})"] = partial(self._use_tool, tool.name, field, kind)
@@ -108,7 +108,7 @@ class Workbench:
             if is_required or other in ("id", "statement")
         }
         given = {**required, field: fill(field, annotation, text)}
-        answered(Call(LazyMemory(lambda: self.mem)), tool, given)
+        run_tool(Call(LazyMemory(lambda: self.mem)), tool, given)
 
     def _write(self, name: str, text: str) -> Path:
         path = self.folder / name

@@ -192,7 +192,7 @@ def work(
     number: int, load: str, way: Way, tenant: str, asked: argparse.Namespace, ready: Any, go: Any, pipe: Pipe
 ) -> None:
     """A process with its threads: tell what was written."""
-    connections.MOST_CONNECTIONS = way.at_most
+    connections.MAX_CONNECTIONS = way.at_most
     writers = [Writer(way.url, tenant, number * asked.threads + place) for place in range(asked.threads)]
     if load == "steady":
         _all([threading.Thread(target=writer.warm) for writer in writers])

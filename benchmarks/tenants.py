@@ -4,7 +4,7 @@ from psycopg import sql
 
 from engram.store.postgres.connections import connect
 from engram.store.postgres.database import Database
-from engram.store.postgres.errors import explained, shown_url
+from engram.store.postgres.errors import shown_url, translate_errors
 from engram.store.postgres.tenants import TENANT_TABLES
 
 
@@ -19,7 +19,7 @@ def is_empty(url: str, tenant: str) -> bool:
 
 def copy(admin: str, source: str, target: str, documents: int) -> None:
     """Copy a tenant's first documents and all that belongs to them. The role must bypass row security."""
-    with explained(shown_url(admin)), connect(admin) as connection, connection.transaction():
+    with translate_errors(shown_url(admin)), connect(admin) as connection, connection.transaction():
         for table, columns in connection.execute(TENANT_TABLES).fetchall():
             kept = [name for name in columns if name != "tenant"]
             connection.execute(
@@ -50,6 +50,6 @@ def _first(columns: list[str], source: str, documents: int) -> sql.Composable:
 
 def analyze(admin: str) -> None:
     """Update the planner's statistics of every table."""
-    with explained(shown_url(admin)), connect(admin) as connection:
+    with translate_errors(shown_url(admin)), connect(admin) as connection:
         for table, _ in connection.execute(TENANT_TABLES).fetchall():
             connection.execute(sql.SQL("VACUUM ANALYZE engram.{}").format(sql.Identifier(table)))

@@ -26,7 +26,7 @@ from engram.bench import beam, locomo, longmemeval
 from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, SessionOfTurns, add_sessions
 from engram.bench.retrieval import fill
 from engram.model.errors import Refused, SecretRefused
-from engram.recall.fusion import matrix, score, weighed
+from engram.recall.fusion import matrix, score, weigh_evidence
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import judge
 from engram.recall.relevance import FEATURES, RelevanceQuery, evidence_of_each
@@ -194,7 +194,7 @@ def _judged(
 ) -> Judged | None:
     """The question as the ranking saw it, without the documents of one key; None where it saw nothing."""
     searcher = Searcher(mem.store, lambda: datetime.now(UTC))
-    candidates, query = searcher.retrieved(SearchQuery(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
+    candidates, query = searcher.retrieve(SearchQuery(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
     placed, (judged, *_) = judge(mem.store, [(candidates, query)]) if candidates.positions else ([], (None,))
     if judged is None:
         return None
@@ -205,7 +205,7 @@ def _judged(
     wanted, turns = set(question.evidence), set(question.turns or question.evidence)
     answering = np.array([(key if by_turn else home) in wanted for key, home in zip(keys, homes, strict=True)])
     answers = np.array([key in turns for key in keys]) if question.turns or by_turn else answering
-    ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
+    ranks = np.argsort(-score(weigh_evidence(judged.evidence)), kind="stable")
     ranks = ranks[np.array([keys[rank] != but for rank in ranks], dtype=bool)]
     first = ranks[:SHOWN].astype(np.int64)
     asked = RelevanceQuery(query, candidates, judged.alike, judged.cosines[first], first)

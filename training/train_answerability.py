@@ -30,7 +30,7 @@ from engram import Engram
 from engram.model.errors import Refused, SecretRefused
 from engram.models.trees import Trees
 from engram.recall.answerability import FILE
-from engram.recall.cutoff import HALF, MIN_KNOWN, asks_for_several
+from engram.recall.cutoff import MIN_KNOWN, MIN_SHARE_OF_BEST, asks_for_several
 from engram.recall.likeness import compare_memories, measure_likeness
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import rank
@@ -128,7 +128,7 @@ def ask_questions(store: Store) -> Iterator[Asked]:
             if answer and answer.isdisjoint(keys.values()):
                 continue
             query = SearchQuery(question["q"], filters=Filters(kinds=("memory",)))
-            asked = searcher.retrieved(query)
+            asked = searcher.retrieve(query)
             ranking = rank(mem.store, [asked])[0]
             found = {record.n: record for record in mem.store.get_many([place.n for place in ranking])}
             considered = [(found[place.n], place) for place in ranking]
@@ -163,7 +163,7 @@ def describe(title: str, asked: Sequence[Asked], likely: Sequence[Floats]) -> st
     for each, values in zip(asked, likely, strict=True):
         best = float(values.max(initial=0))
         if each.label == "answerable":
-            least = 0.0 if asks_for_several(each.text) else HALF * best
+            least = 0.0 if asks_for_several(each.text) else MIN_SHARE_OF_BEST * best
             right.append(max((value for value in values[each.answers].tolist() if value >= least), default=0.0))
         elif each.label == "unknown":
             wrong.append(best)

@@ -32,7 +32,7 @@ from engram.models.pair_attention import (
     FILE,
     HEADS,
     KINDS,
-    LONGEST,
+    MAX_STATEMENT_WORDS,
     MOST_DEVIATIONS,
     SCALE,
     VECTOR_SCALE,
@@ -56,11 +56,11 @@ class Words:
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
         texts = {text: place for place, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
-        statements = [read_statement(text).tokens[:LONGEST] for text in texts]
+        statements = [read_statement(text).tokens[:MAX_STATEMENT_WORDS] for text in texts]
         keys = {key: place for place, key in enumerate(dict.fromkeys(t.key for each in statements for t in each))}
         counts = Counter(token.stem for each in statements for token in each)
         stems = {stem: place for place, (stem, _) in enumerate(counts.most_common())}
-        table = np.zeros((len(texts), LONGEST, 3), dtype=np.int64)
+        table = np.zeros((len(texts), MAX_STATEMENT_WORDS, 3), dtype=np.int64)
         for row, tokens in enumerate(statements):
             table[row, : len(tokens)] = [(keys[t.key], stems[t.stem], KINDS.index(t.kind)) for t in tokens]
         vectors, _ = word_vectors(list(keys))
@@ -115,7 +115,7 @@ class Attention(nn.Module):
         super().__init__()
         self.v = nn.Linear(256, size, bias=False)
         self.st, self.k = nn.Embedding(STEMS + 1, size), nn.Embedding(len(KINDS), size)
-        self.seg, self.pos = nn.Embedding(2, size), nn.Embedding(LONGEST, size)
+        self.seg, self.pos = nn.Embedding(2, size), nn.Embedding(MAX_STATEMENT_WORDS, size)
         nn.init.normal_(self.st.weight, 0, 0.02)
         self.m = nn.Linear(4, size)
         self.bl = nn.ModuleList(Layer(size) for _ in range(LAYERS))

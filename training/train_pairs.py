@@ -33,8 +33,8 @@ from engram.models.pairs import (
     HIDDEN,
     LIKELY_CHANGE,
     MEASURES,
+    MIN_SAME,
     MOST_DEVIATIONS,
-    SAME,
     SURE_UPDATE,
     inputs,
     probabilities,
@@ -266,7 +266,7 @@ def main() -> None:
         "--more", type=Path, action="append", default=[], help="a folder with a folder for each further writer"
     )
     options = parser.parse_args()
-    thresholds = (LIKELY_CHANGE, SURE_UPDATE, SAME)
+    thresholds = (LIKELY_CHANGE, SURE_UPDATE, MIN_SAME)
     if options.held:
         asked = held_pairs()
         report(asked, *map(by_model, (asked, neighbours(asked))), thresholds)

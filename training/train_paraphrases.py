@@ -29,7 +29,7 @@ from train_pairs import Adam
 from engram import Engram
 from engram.models.pair_features import BUCKETS
 from engram.models.pairs import MEASURES, MOST_DEVIATIONS, inputs, probabilities
-from engram.models.paraphrases import FILE, SAME, SURELY_SAME, second_inputs
+from engram.models.paraphrases import FILE, SAME_LOG_ODDS, SURELY_SAME_LOG_ODDS, second_inputs
 
 ROOT = Path(__file__).resolve().parent
 RULES = (*sorted((ROOT / "rules").glob("*.jsonl")), ROOT.parent / "benchmarks" / "capture" / "texts" / "rules.jsonl")
@@ -204,7 +204,7 @@ def second_rows(first: Any, shown: Data) -> Any:
 def report(shown: Data, scores: Any) -> None:
     """How many of each kind of pair reach a score, for each writer of rules."""
     labels, writers = (np.array([getattr(pair, name) for pair in shown.pairs]) for name in ("label", "writer"))
-    for bar in (-1.0, -0.5, 0.0, 0.25, SAME, 0.75, 1.0, 1.4, SURELY_SAME, 2.2):
+    for bar in (-1.0, -0.5, 0.0, 0.25, SAME_LOG_ODDS, 0.75, 1.0, 1.4, SURELY_SAME_LOG_ODDS, 2.2):
         parts = []
         for label in ("again", "changed", "near", "topic", "nearest", "changed crossed", "near crossed"):
             each = [scores[(labels == label) & (writers == path.stem)] >= bar for path in RULES]

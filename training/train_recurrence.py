@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engram.models.pairs import relate_pairs
-from engram.models.recurrence import FEATURES, FILE, LIKELY, SURE, features, recurrence
+from engram.models.recurrence import FEATURES, FILE, REFUSE_LOG_ODDS, REVIEW_LOG_ODDS, features, recurrence
 
 ROOT = Path(__file__).resolve().parent
 RULES_WEIGHT = 0.1
@@ -85,7 +85,7 @@ def report(name: str, pairs: list[LabelledPair]) -> None:
     for label in ("again", "opposite", "near"):
         own = scores[[pair.label == label for pair in pairs]]
         print(
-            f"{name:9} {label:9} {len(own):4} pairs  likely {(own >= LIKELY).mean():.3f}  sure {(own >= SURE).mean():.3f}"
+            f"{name:9} {label:9} {len(own):4} pairs  likely {(own >= REVIEW_LOG_ODDS).mean():.3f}  sure {(own >= REFUSE_LOG_ODDS).mean():.3f}"
         )
 
 

@@ -28,7 +28,7 @@ from secret_frames import framed_texts
 from train_tiers import alternatives
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from engram.gates.secrets.prose import LONGEST_JUDGED
+from engram.gates.secrets.prose import MAX_JUDGED_SPAN_CHARS
 from engram.gates.secrets.scan import exact_secrets, find_candidates
 from engram.models.credentials import MARGIN, MODEL, RULE_MARGIN, TextTokens, shape_of
 from engram.models.linear import SCALE
@@ -184,7 +184,7 @@ def collect(rows: Sequence[Labelled]) -> Collected:
         tokens = TextTokens(row.text, lowered)
         for (start, end), tags in spans.items():
             is_proposed = any(tag.startswith("rule") for tag in tags)
-            if end - start > LONGEST_JUDGED:
+            if end - start > MAX_JUDGED_SPAN_CHARS:
                 result.sure.add(source)
                 continue
             most = max((share(start, end, *secret) for secret in row.secrets), default=0.0)

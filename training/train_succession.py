@@ -34,11 +34,11 @@ from train_relevance import tree_arrays
 
 from engram import Engram
 from engram.model.errors import Refused, SecretRefused
-from engram.recall.cutoff import ABOUT, HALF
-from engram.recall.freshness import COMPARED
+from engram.recall.cutoff import ABOUT_FLOOR, MIN_SHARE_OF_BEST
+from engram.recall.freshness import MAX_COMPARED_HITS
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.succession import FEATURES, FILE, REPLACED, Claim, features
+from engram.recall.succession import FEATURES, FILE, MIN_REPLACED, Claim, features
 from engram.store.protocol import Filters
 
 PLAIN, WITH_TWINS = (0, 1, 2), (11, 12)
@@ -82,7 +82,7 @@ class Found:
 
     def pairs(self) -> list[tuple[Told, Told]]:
         """Hits about the question, each with the newer ones beside it, as `engram.recall.freshness` compares them."""
-        near, least = self.hits[:COMPARED], max(ABOUT, HALF * self.best)
+        near, least = self.hits[:MAX_COMPARED_HITS], max(ABOUT_FLOOR, MIN_SHARE_OF_BEST * self.best)
         return [(old, new) for old in near if old.claim.relevance >= least for new in near if old.order < new.order]
 
     def label(self, old: Told, new: Told) -> tuple[bool, float]:
@@ -225,12 +225,12 @@ def check(every: Sequence[Found], rows: Rows) -> None:
     counts: Counter[str] = Counter()
     for place, found in enumerate(every):
         values = {hit.tells for hit in found.hits if hit.slot == found.slot and hit.has_value}
-        if not found.direct or not values or found.best < ABOUT:
+        if not found.direct or not values or found.best < ABOUT_FLOOR:
             continue
         kind = "changed" if len(values) > 1 else "unchanged"
         counts[kind] += 1
         steps = dict(zip(found.pairs(), likely[rows.questions == place].tolist(), strict=True))
-        for how, least in (("search", 2.0), ("current first", REPLACED)):
+        for how, least in (("search", 2.0), ("current first", MIN_REPLACED)):
             top = first(found, steps, least)
             answers = top.slot == found.slot and top.has_value
             counts[f"{kind}, {how}, right"] += answers and top.tells == max(values)
@@ -244,7 +244,7 @@ def first(found: Found, steps: dict[tuple[Told, Told], float], least: float) -> 
     """The first hit once those that replaced the first one come before it."""
     top = (
         found.hits[0]
-        if found.hits[0].claim.relevance >= ABOUT
+        if found.hits[0].claim.relevance >= ABOUT_FLOOR
         else max(found.hits, key=lambda hit: hit.claim.relevance)
     )
     while later := [new for (old, new), likely in steps.items() if old == top and likely >= least]:

@@ -200,7 +200,7 @@ def compare_rules(rows: list[Row], kinds: Any) -> None:
         fits = [
             at
             for at, row in enumerate(rows)
-            if row.type and alone.described(Memory("", row.text), typed=False).type == rule.type
+            if row.type and alone.apply_leniently(Memory("", row.text), typed=False).type == rule.type
         ]
         right, read = (sum(one == rows[at].type for at, one in pairs) for pairs in
                        (((at, rule.type) for at in fits), ((at, kinds[at]) for at in fits)))  # fmt: skip

@@ -26,8 +26,8 @@ from hearing_report import calibration, conversations, curve, everything, exchan
 from hearing_slots import every_slot, filled
 
 from engram.models import worth as model
-from engram.models.talk import BUCKETS, USER, read, sparse
-from engram.models.worth import CATEGORIES, DURATIONS, KEEP, MOODS, OWNERS
+from engram.models.talk import BUCKETS, USER, read_sentences, sparse
+from engram.models.worth import CATEGORIES, DURATIONS, MOODS, OWNERS, PROPOSE_PROBABILITY
 
 TARGET = Path(model.__file__).with_name(model.FILE)
 OFTEN = {"first": 4, "labels": 8}
@@ -96,7 +96,7 @@ class Shown:
 
     def _read(self, clusters: Any) -> None:
         self.said = [
-            read([(self.rows[turn[0]].role, [self.rows[at].text for at in turn]) for turn in view])
+            read_sentences([(self.rows[turn[0]].role, [self.rows[at].text for at in turn]) for turn in view])
             for view in self.views
         ]
         self.sparse = hashed(blocks for view in self.said for _, blocks in sparse(view, clusters))
@@ -371,8 +371,8 @@ def check(shown: Shown) -> None:
         print(f"\n{title}")
         curve(rows, first[chosen, 0], "linear")
         curve(rows, likely, "linear and trees")
-        report(rows, likely, KEEP)
-        label_figures(rows, likely >= KEEP, first[chosen], labels[chosen])
+        report(rows, likely, PROPOSE_PROBABILITY)
+        label_figures(rows, likely >= PROPOSE_PROBABILITY, first[chosen], labels[chosen])
         calibration(rows, likely)
 
 
@@ -394,8 +394,8 @@ def held() -> None:
                 ]
                 labels[at, -1] = one.critical - 0.5
     curve(rows, likely, "held out")
-    report(rows, likely, KEEP)
-    label_figures(rows, likely >= KEEP, first, labels)
+    report(rows, likely, PROPOSE_PROBABILITY)
+    label_figures(rows, likely >= PROPOSE_PROBABILITY, first, labels)
     calibration(rows, likely)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engram import Engram
-from engram.capture.repetition import told_before
+from engram.capture.repetition import find_repetition
 from engram.gates.proposal import Neighbour
 from engram.model.memory import Memory
 
@@ -48,7 +48,7 @@ def outcome(mem: Engram, older: str, newer: str) -> str:
     vectors = mem.store.embed([older, newer])
     assert vectors is not None
     near = Neighbour(Memory("", older), float(vectors[0] @ vectors[1]))
-    found = told_before(mem.store, Memory("", newer), (), vectors[1], [near])
+    found = find_repetition(mem.store, Memory("", newer), (), vectors[1], [near])
     return "apart" if found is None else "folded" if found.is_same else "linked"
 
 

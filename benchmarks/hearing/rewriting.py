@@ -62,11 +62,11 @@ def rewritings(talk: Labelled) -> Iterator[Rewriting]:
         for place, said in enumerate(turn.sentences):
             if turn.role == "user" and said.worth != "skip":
                 statement = standalone(said.text, references, AT, owner=said.owner, asked=asked if not place else "")
-                before = references.resolved(said.text)
+                before = references.resolve_pronouns(said.text)
                 yield Rewriting(
                     said, statement, tuple(set(_WORD.findall(before)) - set(_WORD.findall(said.text)) - _VERBS)
                 )
-            references.hear(said.text, about_a_person=said.owner == "person")
+            references.add_sentence(said.text, about_a_person=said.owner == "person")
         last = turn.sentences[-1].text if turn.sentences else ""
         asked = last if turn.role == "assistant" and last.endswith("?") else ""
 

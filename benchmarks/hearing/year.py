@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engram import Engram, Hit
-from engram.recall.cutoff import ABOUT
+from engram.recall.cutoff import ABOUT_FLOOR
 
 CHANNELS = ("remember", "learn", "add", "talk")
 KINDS = ("current", "past", "when", "many", "unchanged")
@@ -95,7 +95,7 @@ class Result(NamedTuple):
     hits: tuple[str, ...]
 
 
-def play(year: Year, channel: str = "", floor: float = ABOUT) -> tuple[list[Result], Counter[str], float]:
+def play(year: Year, channel: str = "", floor: float = ABOUT_FLOOR) -> tuple[list[Result], Counter[str], float]:
     """The results of one scenario, what became of its statements, and the seconds a question took. `channel` overrides how statements arrive."""
     now = year.told[0].at
     outcomes: Counter[str] = Counter()
@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("places", nargs="+", type=Path, help="files or directories of scenarios")
     parser.add_argument("--channel", choices=CHANNELS, default="", help="tell everything this way")
-    parser.add_argument("--min-relevance", type=float, default=ABOUT)
+    parser.add_argument("--min-relevance", type=float, default=ABOUT_FLOOR)
     parser.add_argument("--misses", action="store_true", help="print the questions answered wrongly, with the hits")
     given = parser.parse_args()
     files = [path for place in given.places for path in (sorted(place.glob("*.txt")) if place.is_dir() else [place])]

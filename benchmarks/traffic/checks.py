@@ -37,7 +37,7 @@ def check(place: TrafficPlace, register: Register) -> dict[str, list[str]]:
 def _harvest(place: TrafficPlace) -> list[str]:
     """Harvest until nothing waits."""
     problems = [str(problem) for found in _harvests(place) for problem in found["problems"]]
-    waiting = spool.waiting(place.home)
+    waiting = spool.count_waiting(place.home)
     return problems + ([f"{waiting} sessions still wait"] if waiting else [])
 
 

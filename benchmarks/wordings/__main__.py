@@ -19,7 +19,7 @@ from typing import Any
 
 from engram import Engram
 from engram.hooks.memory_index import MemoryIndex
-from engram.hooks.prompt import MOST_GIVEN, ranked_memories
+from engram.hooks.prompt import MAX_PROMPT_MEMORIES, ranked_memories
 from engram.model.hit import Hit
 from engram.recall.cutoff import MIN_KNOWN
 
@@ -109,7 +109,7 @@ def _ask_hook(mem: Engram, asked: Mapping[str, Any]) -> Answer:
     index = MemoryIndex(mem.home.index)
     try:
         index.tasks(all_of_them=True)
-        return [memory.id for _, memory in ranked_memories(index, asked["q"], ["global"])][:MOST_GIVEN], []
+        return [memory.id for _, memory in ranked_memories(index, asked["q"], ["global"])][:MAX_PROMPT_MEMORIES], []
     finally:
         index.close()
 

@@ -79,7 +79,7 @@ class Settings:
         """The patterns of `secrets.allow`."""
         return tuple(self.secrets.get("allow", ()))
 
-    def shown(self, key: str) -> Any:
+    def value_of(self, key: str) -> Any:
         """The value of a setting that `engram config` shows."""
         return getattr(self, key.removeprefix(f"{HOOKS}."))
 
@@ -265,7 +265,7 @@ def check_settable(key: str) -> None:
 def parse_setting(key: str, text: str) -> Any:
     """A setting's value from the text a person typed."""
     check_settable(key)
-    kind = type(Settings().shown(key))
+    kind = type(Settings().value_of(key))
     if kind is bool:
         if text.lower() not in ("true", "false", "yes", "no", "on", "off"):
             raise InvalidInput(f"{key} takes true or false, not {text!r}")
@@ -281,7 +281,7 @@ def parse_setting(key: str, text: str) -> Any:
 def save_setting(path: Path, key: str, value: Any) -> None:
     """Change one line of the file, leaving the rest, comments included, as it is."""
     rendered = (
-        str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else _quoted(value)
+        str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else _quote_toml(value)
     )
     old = path.read_text("utf-8", "surrogateescape").splitlines() if path.exists() else []
     if key in DOTTED and any(_sets(HOOKS, line) for line in old if line.lstrip().startswith("[")):
@@ -310,7 +310,7 @@ def _end_of_settings(lines: list[str]) -> int:
     return next((number for number, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
 
 
-def _quoted(value: str) -> str:
+def _quote_toml(value: str) -> str:
     import json
 
     return json.dumps(value, ensure_ascii=False)

@@ -79,7 +79,7 @@ def test_a_configuration_of_the_program_gets_the_entry_and_loses_it(home: Path, 
     config.path.write_text(before, "utf-8")
     wire(config, SERVER)
     assert config.path.read_text("utf-8") == after
-    assert config.server_in(config.parsed(after)) == SERVER
+    assert config.server_in(config.parse(after)) == SERVER
     unwire(config)
     assert config.path.read_text("utf-8") == before
 

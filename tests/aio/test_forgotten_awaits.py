@@ -7,7 +7,7 @@ import pytest
 
 from engram.aio import AsyncEngram
 from engram.model.errors import StoreBusy
-from engram.sessions.jobs import Jobs, Worked
+from engram.sessions.jobs import Jobs, WorkResult
 from tests.aio.bounded import bounded
 
 
@@ -45,15 +45,15 @@ def test_a_worker_goes_on_when_the_store_is_free_again(files: dict[str, Any], mo
     troubles = [StoreBusy("another writer"), StoreBusy("another writer")]
     monkeypatch.setattr("engram.aio.facets.pause_after", lambda number: 0.001 * number)
 
-    def work(jobs: Jobs, limit: int) -> Worked:
+    def work(jobs: Jobs, limit: int) -> WorkResult:
         if troubles:
             raise troubles.pop()
-        return Worked(done=["derive:1"])
+        return WorkResult(done=["derive:1"])
 
     async def main() -> None:
-        stop, told = asyncio.Event(), list[Worked]()
+        stop, told = asyncio.Event(), list[WorkResult]()
 
-        def tell(worked: Worked) -> None:
+        def tell(worked: WorkResult) -> None:
             told.append(worked)
             stop.set()
 
@@ -69,7 +69,7 @@ def test_a_worker_goes_on_when_the_store_is_free_again(files: dict[str, Any], mo
 def test_a_worker_gives_up_on_a_store_that_stays_busy(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engram.aio.facets.pause_after", lambda number: 0.0)
 
-    def work(jobs: Jobs, limit: int) -> Worked:
+    def work(jobs: Jobs, limit: int) -> WorkResult:
         raise StoreBusy("another writer")
 
     async def main() -> None:

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from engram.aio import AsyncEngram
-from engram.sessions.jobs import Worked
+from engram.sessions.jobs import WorkResult
 from tests.aio.bounded import bounded
 
 
 def test_a_worker_does_what_is_due_until_it_is_stopped(files: dict[str, Any]) -> None:
     async def main() -> None:
         stop, done = asyncio.Event(), asyncio.Event()
-        worked: list[Worked] = []
+        worked: list[WorkResult] = []
 
-        def told(what: Worked) -> None:
+        def told(what: WorkResult) -> None:
             worked.append(what)
             done.set()
 

@@ -13,7 +13,7 @@ def standing(order: Turns, gate: Gate, passed: list[str], name: str) -> threadin
     """A thread that takes its turn, stops at the gate, and says when it went on."""
 
     def work() -> None:
-        with order.taken():
+        with order.take():
             gate.wait()
             passed.append(name)
 
@@ -23,7 +23,7 @@ def standing(order: Turns, gate: Gate, passed: list[str], name: str) -> threadin
 
 
 def test_a_call_waits_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "PATIENCE", LIMIT)
+    monkeypatch.setattr(turns, "LONG_CALL_SECONDS", LIMIT)
     order, first, second = Turns(), Gate(), Gate()
     passed: list[str] = []
     threads = [standing(order, first, passed, "first")]
@@ -38,7 +38,7 @@ def test_a_call_waits_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_long_call_is_passed_and_runs_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "PATIENCE", 0.001)
+    monkeypatch.setattr(turns, "LONG_CALL_SECONDS", 0.001)
     order, long, short = Turns(), Gate(), Gate()
     passed: list[str] = []
     threads = [standing(order, long, passed, "long")]
@@ -53,8 +53,8 @@ def test_a_long_call_is_passed_and_runs_to_its_end(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_call_that_fails_passes_its_turn_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "PATIENCE", LIMIT)
+    monkeypatch.setattr(turns, "LONG_CALL_SECONDS", LIMIT)
     order = Turns()
     for _ in range(3):
-        with pytest.raises(ValueError, match="no"), order.taken():
+        with pytest.raises(ValueError, match="no"), order.take():
             raise ValueError("no")

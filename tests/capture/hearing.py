@@ -7,5 +7,5 @@ def heard(*sentences: str) -> References:
     """The references after these sentences."""
     references = References()
     for one in sentences:
-        references.hear(one)
+        references.add_sentence(one)
     return references

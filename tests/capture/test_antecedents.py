@@ -5,8 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from engram import Engram
-from engram.capture.extraction import Considered, consider
-from engram.capture.extraction.antecedents import LONGEST_TOGETHER, explains, is_verbless, leans, together
+from engram.capture.extraction import JudgedSentence, consider
+from engram.capture.extraction.antecedents import (
+    MAX_JOINED_CHARS,
+    can_explain,
+    has_open_reference,
+    is_verbless,
+    join_pair,
+)
 from engram.capture.extraction.statement import needs_context, standalone
 from tests.backends import Backend
 from tests.capture.hearing import heard
@@ -15,7 +21,7 @@ from tests.tables import table
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 
 
-def of_turn(content: str) -> list[Considered]:
+def of_turn(content: str) -> list[JudgedSentence]:
     turns = [{"role": "user", "content": content}, {"role": "assistant", "content": "Okay."}]
     return consider(turns, at=AT)
 
@@ -34,7 +40,7 @@ def of_turn(content: str) -> list[Considered]:
     ],
 )
 def test_a_sentence_leans_on_what_it_does_not_name(said: str) -> None:
-    assert leans(said)
+    assert has_open_reference(said)
 
 
 @table(
@@ -49,7 +55,7 @@ def test_a_sentence_leans_on_what_it_does_not_name(said: str) -> None:
     ],
 )
 def test_a_sentence_that_names_what_it_refers_to_stands_alone(said: str) -> None:
-    assert not leans(said)
+    assert not has_open_reference(said)
 
 
 @table("said", ["Thursday at four now", "43, wide", "in the blue bag"])
@@ -76,12 +82,12 @@ def test_what_has_a_verb_says_something(said: str) -> None:
     ],
 )
 def test_a_sentence_that_does_not_name_what_is_meant_explains_nothing(before: str, said: str) -> None:
-    assert not explains(before, said)
+    assert not can_explain(before, said)
 
 
 def test_two_sentences_are_one_memory_only_while_it_is_short() -> None:
-    assert together("We bought a boat.", "It's moored in Hoorn.") == "We bought a boat; it's moored in Hoorn."
-    assert not together(f"We bought a boat {'x' * LONGEST_TOGETHER}.", "It's moored in Hoorn.")
+    assert join_pair("We bought a boat.", "It's moored in Hoorn.") == "We bought a boat; it's moored in Hoorn."
+    assert not join_pair(f"We bought a boat {'x' * MAX_JOINED_CHARS}.", "It's moored in Hoorn.")
 
 
 @table(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.capture.buffer_state import BufferState, WaitingTurn, decoded, encoded
+from engram.capture.buffer_state import BufferState, WaitingTurn, decode_buffer, encode_buffer
 from engram.model.errors import StoreCorrupt
 from engram.model.lazy import replace
 from engram.settings import Settings
@@ -90,8 +90,8 @@ def test_failures_are_forgotten_when_nothing_waits_for_the_model() -> None:
 
 
 def test_the_least_trusted_source_counts_for_a_buffer() -> None:
-    assert EMPTY.sourced("human").source == "agent"
-    assert EMPTY.sourced("harness:codex:acme").source == "harness:codex:acme"
+    assert EMPTY.with_source("human").source == "agent"
+    assert EMPTY.with_source("harness:codex:acme").source == "harness:codex:acme"
 
 
 TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
@@ -107,10 +107,10 @@ BUFFERS = st.builds(
 
 @given(BUFFERS)
 def test_a_buffer_is_read_as_it_was_stored(held: BufferState) -> None:
-    assert decoded("buffer/x", encoded(held)) == held
+    assert decode_buffer("buffer/x", encode_buffer(held)) == held
 
 
 @pytest.mark.parametrize("change", [{"seen": "x"}, {"turns": [{}]}, {"turns": 7}, {"used": None}, {"retry_at": "soon"}])
 def test_a_state_that_is_no_buffer_is_an_error_that_names_it(change: dict[str, Any]) -> None:
     with pytest.raises(StoreCorrupt, match="buffer/x is no buffer"):
-        decoded("buffer/x", {**encoded(buffer(turn())), **change})
+        decode_buffer("buffer/x", {**encode_buffer(buffer(turn())), **change})

@@ -465,7 +465,7 @@ def test_every_fact_of_a_long_message_has_a_decision(mem: Engram) -> None:
 def test_what_is_too_long_to_read_has_a_decision(
     mem: Engram, monkeypatch: pytest.MonkeyPatch, said: str, beginning: str, why: str
 ) -> None:
-    monkeypatch.setattr(clauses, "MOST_CLAUSES", 50)
+    monkeypatch.setattr(clauses, "MAX_CLAUSES", 50)
     result = mem.add_conversation(said)
     assert [memory.statement for memory in result] == ["The user's dentist is Dr. Ruiz."]
     (unread,) = (decision for decision in result.decisions if decision.reason.startswith("skipped: not read: "))

@@ -83,7 +83,7 @@ KEYS = [
 @pytest.mark.parametrize(("policy", "said", "key"), KEYS, ids=lambda value: value[:40])
 def test_what_changed_gets_the_key_of_what_it_replaces(policy: str, said: str, key: str) -> None:
     (statement,) = statements(said)
-    assert policy_named(policy).applied(Memory(id="", statement=statement), typed=False).conflict_key == key
+    assert policy_named(policy).apply(Memory(id="", statement=statement), typed=False).conflict_key == key
 
 
 def test_nothing_that_people_say_of_themselves_is_of_a_sensitive_type() -> None:

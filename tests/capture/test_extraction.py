@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engram.capture.extraction import Extracted, extract
+from engram.capture.extraction import ExtractedFact, extract
 from tests.tables import table
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
@@ -15,7 +15,7 @@ MOST_JUNK, MOST_CANDIDATES = 0.02, 0.07
 """How many of the sentences that should be left may be proposed, and stored at all: a trained model errs now and then."""
 
 
-def taken(text: str, role: str = "user", *, extract_assistant_response: bool = False) -> list[Extracted]:
+def taken(text: str, role: str = "user", *, extract_assistant_response: bool = False) -> list[ExtractedFact]:
     turns = [{"role": role, "content": text}]
     return extract(turns, at=AT, extract_assistant_response=extract_assistant_response)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from engram.capture.extraction.extractor import consider
-from engram.models.worth import MAYBE, MAYBE_ALONE, judge
+from engram.models.worth import MAYBE_ALONE, REVIEW_PROBABILITY, judge
 from tests.backends import Backend
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
@@ -24,7 +24,7 @@ TOLD = (
 def test_a_stream_of_statements_is_no_story() -> None:
     judged = judge([("user", [each]) for each in TOLD])
     likely = [one.worth for turn in judged for one in turn]
-    assert sum(worth >= MAYBE for worth in likely) > len(TOLD) / 2, likely
+    assert sum(worth >= REVIEW_PROBABILITY for worth in likely) > len(TOLD) / 2, likely
 
 
 def test_a_short_statement_is_not_unlikely_for_being_short() -> None:

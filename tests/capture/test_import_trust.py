@@ -158,7 +158,7 @@ CLAIMS: dict[str, Any] = {
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_record_claims_nothing_that_only_this_store_says(mem: Engram, tmp_path: Path, claim: str) -> None:
     plain = Memory("ENG-2026-0101-001", PAGES, created=mem.upkeep.clock())
-    (tmp_path / "evil.yaml").write_text(dump([plain.but(**{claim: CLAIMS[claim]})]))
+    (tmp_path / "evil.yaml").write_text(dump([plain.replace(**{claim: CLAIMS[claim]})]))
     imported_path(mem, tmp_path / "evil.yaml")
     stamped = {"source": "import:evil.yaml", "learned_by": "import"}
     found = mem.get(plain.id)
@@ -206,7 +206,7 @@ def test_the_claimed_source_goes_out_again_and_is_read_again_without_a_change(me
 
 def test_our_own_records_keep_what_is_ours_when_they_come_back(mem: Engram, tmp_path: Path) -> None:
     own = mem.add(PAGES, source="agent", critical_slot="cache", pinned=True)
-    (tmp_path / "out.yaml").write_text(dump([own.but(verification="user_confirmed")]))
+    (tmp_path / "out.yaml").write_text(dump([own.replace(verification="user_confirmed")]))
     assert imported_path(mem, tmp_path / "out.yaml").unchanged == [own.id]
     assert mem.get(own.id) == own
 

@@ -3,19 +3,19 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from engram.capture.extraction import Considered, Extracted, consider
-from engram.capture.remarks import LONGEST, TranscriptFact, plain_facts, remarks
+from engram.capture.extraction import ExtractedFact, JudgedSentence, consider
+from engram.capture.remarks import MAX_REMARK_WORDS, TranscriptFact, plain_facts, remarks
 
 AT = datetime(2026, 11, 2, 9, tzinfo=UTC)
 
 
-def considered(text: str, worth: float = 0.9, *, fact: bool = True, start: int = 0, **more: Any) -> Considered:
+def considered(text: str, worth: float = 0.9, *, fact: bool = True, start: int = 0, **more: Any) -> JudgedSentence:
     span = (start, start + len(text))
-    found = Extracted(text, "convention", worth, "user", 0, span, "kept", worth=worth, owner="project", **more)
-    return Considered(text, "user", 0, span, "kept", worth, (found,) if fact else ())
+    found = ExtractedFact(text, "convention", worth, "user", 0, span, "kept", worth=worth, owner="project", **more)
+    return JudgedSentence(text, "user", 0, span, "kept", worth, (found,) if fact else ())
 
 
-def joined(*parts: Considered, slotted: str = "") -> list[str]:
+def joined(*parts: JudgedSentence, slotted: str = "") -> list[str]:
     turn = " ".join(part.text for part in parts)
     return [one.fact.statement for one in remarks(parts, [turn], "api", lambda fact: fact.statement == slotted)]
 
@@ -54,7 +54,7 @@ def test_questions_orders_to_the_reader_and_secrets_belong_to_no_remark() -> Non
 
 
 def test_a_remark_is_not_longer_than_a_statement_should_be() -> None:
-    long = considered("word " * (LONGEST // 2 + 1))
+    long = considered("word " * (MAX_REMARK_WORDS // 2 + 1))
     assert len(joined(long, long, long)) == 3
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.retraction import asks_to_forget, named_in
+from engram.capture.retraction import asks_to_forget, topic_words
 from engram.model.decision import Outcome
 from tests.tables import table
 
@@ -229,9 +229,13 @@ def test_what_only_speaks_of_forgetting_is_no_request(said: str) -> None:
 
 
 def test_what_is_named_is_told_from_the_words_around_it() -> None:
-    assert named_in("Please forget what the user told you about their old phone number.") == ["old", "phone", "number"]
-    assert named_in("Delete the user's sister's address from your memory, please.") == ["sister", "address"]
-    assert named_in("Forget that the user told Anna.") == ["told", "anna"]
+    assert topic_words("Please forget what the user told you about their old phone number.") == [
+        "old",
+        "phone",
+        "number",
+    ]
+    assert topic_words("Delete the user's sister's address from your memory, please.") == ["sister", "address"]
+    assert topic_words("Forget that the user told Anna.") == ["told", "anna"]
 
 
 def test_a_request_read_as_a_fact_is_not_stored(mem: Engram) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engram.capture.extraction import Extracted, extract
+from engram.capture.extraction import ExtractedFact, extract
 from tests.capture.test_extraction import MOST_CANDIDATES, MOST_JUNK
 from tests.capture.turns import LAST, LATER, TURNS
 from tests.tables import table
@@ -13,7 +13,7 @@ AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday."""
 
 
-def taken(text: str) -> list[Extracted]:
+def taken(text: str) -> list[ExtractedFact]:
     return extract([{"role": "user", "content": text}], at=AT)
 
 

@@ -11,7 +11,7 @@ from psycopg import sql
 from engram import Engram
 from engram.store.postgres import adapters, distribution, schema
 from engram.store.postgres.connections import connect
-from engram.store.postgres.schema import LATEST, migrate, migrations, version_of
+from engram.store.postgres.schema import LATEST_SCHEMA, migrate, migrations, version_of
 from engram.store.postgres.setup import open_store, prepare_server
 from tests.citus.cluster import BEFORE, MOVED_ALONG
 from tests.clock import Clock
@@ -55,8 +55,8 @@ def test_every_table_is_distributed_and_nothing_is_left_on_the_coordinator(
 ) -> None:
     cluster = distribution.find_cluster(admin)
     assert cluster is not None and cluster.is_coordinator and cluster.nodes
-    assert [table.name for table in cluster.local] == [table.name for table in cluster.left_behind] == []
-    assert len(cluster.distributed) > 20 and len({table.group for table in cluster.distributed}) == 1
+    assert [table.name for table in cluster.local_tables] == [table.name for table in cluster.leftover_tables] == []
+    assert len(cluster.distributed_tables) > 20 and len({table.group for table in cluster.distributed_tables}) == 1
     local = "SELECT count(*) FROM pg_dist_partition WHERE logicalrelid = 'engram.schema_versions'::regclass"
     assert admin.execute(local.encode()).fetchone() == (0,)
 
@@ -111,7 +111,7 @@ def test_every_statement_goes_to_one_shard(shared_database: str, tenant: str, ad
         steps(shared_database, tenant, rounds=ROUNDS)
     cluster = distribution.find_cluster(admin)
     assert cluster is not None
-    tables = {table.name for table in cluster.distributed}
+    tables = {table.name for table in cluster.distributed_tables}
     found = {}
     for sent in [*recorder.sent.values(), *recorder.unsent(tenant)]:
         if sent.tables & tables and "%(tenant)s" in sent.text:
@@ -143,20 +143,20 @@ def test_a_table_of_a_later_migration_is_distributed_beside_the_others(
     shared_database: str, admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts_of = migrations()
-    monkeypatch.setattr(schema, "LATEST", LATEST + 1)
-    monkeypatch.setattr(schema, "migrations", lambda: texts_of | {LATEST + 1: ADDED})
+    monkeypatch.setattr(schema, "LATEST_SCHEMA", LATEST_SCHEMA + 1)
+    monkeypatch.setattr(schema, "migrations", lambda: texts_of | {LATEST_SCHEMA + 1: ADDED})
     try:
         with connect(shared_database) as connection:
-            assert migrate(connection, "the cluster", upto=LATEST + 1) == LATEST
+            assert migrate(connection, "the cluster", upto=LATEST_SCHEMA + 1) == LATEST_SCHEMA
             cluster = distribution.find_cluster(connection)
-        assert cluster is not None and cluster.local == []
-        assert "added" in {table.name for table in cluster.distributed}
-        assert len({table.group for table in cluster.distributed}) == 1
+        assert cluster is not None and cluster.local_tables == []
+        assert "added" in {table.name for table in cluster.distributed_tables}
+        assert len({table.group for table in cluster.distributed_tables}) == 1
     finally:
         admin.execute("DROP TABLE IF EXISTS engram.added")
-        admin.execute("DELETE FROM engram.schema_versions WHERE version > %s", (LATEST,))
+        admin.execute("DELETE FROM engram.schema_versions WHERE version > %s", (LATEST_SCHEMA,))
     with connect(shared_database) as connection:
-        assert version_of(connection) == LATEST
+        assert version_of(connection) == LATEST_SCHEMA
 
 
 def test_a_tenants_shards_move_to_another_node_while_its_writers_wait(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from engram.cli.main import LASTING, PROGRAM
+from engram.cli.main import LONG_RUNNING_VERBS, PROGRAM
 from engram.cli.parser import Parameter, parameters
 from engram.verbs.declaration import Group, Option, Verb
 from tests.cli.conftest import Console
@@ -22,7 +22,7 @@ HOSTILE = (
     "human", "global", "project:", "any", "'; DROP TABLE docs; --", "%s%n", "{}", "${HOME}", "*", "(", "[", "\\", "\n", "\t\n", "🤦🏽‍♂️" * 50,
 )  # fmt: skip
 """What people, programs and attackers type where something else is meant."""
-SKIPPED = LASTING | {"demo"}
+SKIPPED = LONG_RUNNING_VERBS | {"demo"}
 """Verbs that go on working or show something long; what they take is read by the same parser."""
 CODES = frozenset({0, 1, 2, 3})
 
@@ -54,8 +54,8 @@ def lines(draw: st.DrawFn) -> list[str]:
     """A verb with what it needs and some of what it takes, each value hostile."""
     words, verb = draw(st.sampled_from(ALL))
     taken = list(parameters(verb))
-    needed = [one for one in taken if one.required]
-    others = [one for one in taken if not one.required]
+    needed = [one for one in taken if one.is_required]
+    others = [one for one in taken if not one.is_required]
     chosen = needed + (
         draw(st.lists(st.sampled_from(others), max_size=3, unique_by=lambda one: one.name)) if others else []
     )

@@ -214,7 +214,7 @@ def test_a_person_confirms(cli: Console) -> None:
 
 @pytest.fixture
 def at_terminal(monkeypatch: pytest.MonkeyPatch, person: None) -> None:
-    monkeypatch.setattr(Surface, "drawn", property(lambda surface: not surface.as_json))
+    monkeypatch.setattr(Surface, "can_draw", property(lambda surface: not surface.as_json))
     monkeypatch.setattr(display, "on_terminal", lambda: True)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.cli.display import ago, line, shown
-from engram.cli.help import described, full_help
+from engram.cli.display import ago, escape_hidden, line
+from engram.cli.help import describe_parameters, full_help
 from engram.cli.main import PROGRAM
 from engram.cli.parser import parameters
 from engram.cli.reference import markdown
@@ -81,13 +81,13 @@ def test_every_verb_and_every_option_has_help_and_takes_json_and_home(cli: Conso
         assert full_help(function), name
         result = cli(*name.split(), "--help")
         assert result.exit_code == 0
-        for _, written, text in described(parameters(function)):
+        for _, written, text in describe_parameters(parameters(function)):
             assert text and written in result.stdout, f"{name} {written}"
         assert "--json" in result.stdout and "--home" in result.stdout, name
 
 
 def test_no_help_states_a_default_twice() -> None:
-    rows = [text for _, verb in functions() for _, _, text in described(parameters(verb))]
+    rows = [text for _, verb in functions() for _, _, text in describe_parameters(parameters(verb))]
     assert [text for text in rows if text.count("Default:") > 1] == []
 
 
@@ -102,7 +102,7 @@ def test_the_reference_names_every_verb() -> None:
 
 
 def test_text_is_shown_without_what_would_move_the_cursor() -> None:
-    assert shown("a\x1b[2Jb\u202ec\td\ne") == "a\\x1b[2Jb\\u202ec\td\ne"
+    assert escape_hidden("a\x1b[2Jb\u202ec\td\ne") == "a\\x1b[2Jb\\u202ec\td\ne"
     assert line("  a \n b\t c ") == "a b c"
     assert line("abcdefgh", 5) == "abcd…"
 

@@ -15,7 +15,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import StoreCorrupt
 from engram.model.task import Job
-from engram.sessions.jobs import MOST_ATTEMPTS, Jobs
+from engram.sessions.jobs import MAX_JOB_ATTEMPTS, Jobs
 from engram.store.location import Server
 
 from .conftest import Console
@@ -92,7 +92,7 @@ def given_up(cli: Console, monkeypatch: pytest.MonkeyPatch) -> str:
 
     at = datetime(2026, 1, 1, tzinfo=UTC)
     with Engram.open(cli.folder / "home") as mem:
-        mem.store.enqueue([Job("derive:EVT-1", "derive", at, at, attempts=MOST_ATTEMPTS - 1)])
+        mem.store.enqueue([Job("derive:EVT-1", "derive", at, at, attempts=MAX_JOB_ATTEMPTS - 1)])
     with monkeypatch.context() as patched:
         handled_by(broken, patched)
         result = cli("worker", "--once")

@@ -9,7 +9,7 @@ def test_a_memory_shows_what_matters_and_what_is_not_default() -> None:
     assert repr(memory) == (
         "Memory(id='ENG-1', type='fact', status='active', statement='The office is in Lisbon', tags=('office',))"
     )
-    assert len(repr(memory.but(statement="long " * 1000))) < 200
+    assert len(repr(memory.replace(statement="long " * 1000))) < 200
     assert repr(Decision(outcome=Outcome.REJECTED, reason="a secret")).endswith("memory=None, reason='a secret')")
 
 

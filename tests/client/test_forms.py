@@ -191,7 +191,7 @@ def test_a_contradiction_is_found_among_many_facts_about_the_subject(mem: Engram
 def test_a_skipped_contradiction_stores_nothing_and_names_the_other(mem: Engram, more: dict[str, Any]) -> None:
     decision = conflict(mem, **more)
     assert decision.outcome == Outcome.CONTRADICTION and decision.other is not None
-    assert (decision.memory, decision.written) == (None, False)
+    assert (decision.memory, decision.has_new_memory) == (None, False)
     assert "nothing was stored" in decision.reason
     assert [memory.statement for memory in mem.list(status="any")] == ["engram uses targ"]
 

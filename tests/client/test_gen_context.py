@@ -331,7 +331,7 @@ def test_a_purge_names_the_same_words_outside_of_the_block(mem: Engram, work: Pa
 
 def test_a_purge_names_the_files_of_other_hosts(mem: Engram, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = mem.add("The locker code is four twenty", type="preference")
-    monkeypatch.setattr("engram.upkeep.context_files._here", lambda: "elsewhere")
+    monkeypatch.setattr("engram.upkeep.context_files._host_name", lambda: "elsewhere")
     written(mem, work / "AGENTS.md")
     monkeypatch.undo()
     purged = mem.forget(gone.id, purge=True)

@@ -8,7 +8,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import Job
-from engram.sessions.jobs import FIRST_WAIT, LEASE, LONGEST_WAIT, MOST_ATTEMPTS, Jobs, wait_after
+from engram.sessions.jobs import FIRST_WAIT, LEASE, MAX_JOB_ATTEMPTS, MAX_RETRY_WAIT, Jobs, wait_after
 from engram.text.content_hash import quote_hash
 from tests.client.conftest import Clock
 
@@ -133,7 +133,7 @@ def test_turns_that_were_purged_meanwhile_leave_nothing_to_derive(mem: Engram) -
 def test_a_failing_job_waits_longer_each_time_and_then_stands_dead(mem: Engram, clock: Clock) -> None:
     told(mem)
     jobs, waits = worker(mem, broken), []
-    for attempt in range(1, MOST_ATTEMPTS):
+    for attempt in range(1, MAX_JOB_ATTEMPTS):
         assert jobs.work().retried
         (job,) = jobs.list()
         assert (job.status, job.attempts, job.error) == ("waiting", attempt, "RuntimeError: no luck today")
@@ -144,7 +144,7 @@ def test_a_failing_job_waits_longer_each_time_and_then_stands_dead(mem: Engram, 
     assert waits[-1] > waits[0]
     assert jobs.work().dead
     (dead,) = jobs.list("dead")
-    assert (dead.attempts, dead.error) == (MOST_ATTEMPTS, "RuntimeError: no luck today")
+    assert (dead.attempts, dead.error) == (MAX_JOB_ATTEMPTS, "RuntimeError: no luck today")
     clock.forward(days=2)
     assert not jobs.work()
     assert mem.jobs.retry(dead.id).attempts == 0
@@ -157,7 +157,7 @@ def test_waits_double_up_to_an_hour() -> None:
     waits = [wait_after(attempts) for attempts in range(1, 40)]
     assert waits[:3] == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT]
     assert waits == sorted(waits)
-    assert waits[-1] == LONGEST_WAIT
+    assert waits[-1] == MAX_RETRY_WAIT
 
 
 def test_a_job_whose_worker_went_away_is_anybodys_after_its_lease(mem: Engram, clock: Clock) -> None:
@@ -172,7 +172,7 @@ def test_a_job_whose_worker_went_away_is_anybodys_after_its_lease(mem: Engram, c
 
 def test_a_job_that_ends_every_worker_is_given_up(mem: Engram, clock: Clock) -> None:
     told(mem)
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_JOB_ATTEMPTS):
         assert mem.store.lease_jobs("killed", clock(), clock() + LEASE)
         clock.forward(seconds=LEASE.total_seconds() + 1)
     assert mem.process_memory_jobs().dead

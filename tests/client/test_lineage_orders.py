@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.decisions.versions import settled
+from engram.decisions.versions import resolve_versions
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 from engram.rules.eligibility import is_valid
@@ -134,12 +134,12 @@ def test_an_update_cannot_put_a_second_head_in_force(mem: Engram, clock: Clock) 
 def test_what_ended_without_a_successor_is_not_brought_back_by_the_going_of_another(clock: Clock) -> None:
     now = clock()
     first = Memory("A", "The term is two years", lineage="L", valid_from=now - timedelta(days=9), status="retired")
-    last = first.but(
+    last = first.replace(
         id="B", valid_from=now - timedelta(days=5), valid_until=now - timedelta(days=1), status="superseded"
     )
-    assert settled([first, last], now) == [last]
-    followed = last.but(superseded_by="C", valid_until=None)
-    assert [m.status for m in settled([first, followed], now)] == ["active"]
+    assert resolve_versions([first, last], now) == [last]
+    followed = last.replace(superseded_by="C", valid_until=None)
+    assert [m.status for m in resolve_versions([first, followed], now)] == ["active"]
 
 
 def moved(mem: Engram, clock: Clock, city: str) -> Memory:

@@ -261,7 +261,7 @@ BAD: dict[str, Callable[[Engram, str], object]] = {
     "empty": lambda mem, task: mem.record_long_input(task, " \n "),
     "binary": lambda mem, task: mem.record_long_input(task, "PK\x03\x04\x00\x00"),
     "bytes": lambda mem, task: mem.record_long_input(task, b"text"),  # type: ignore[arg-type]
-    "too large": lambda mem, task: mem.record_long_input(task, "a" * (ingest.MOST_CHARACTERS + 1)),
+    "too large": lambda mem, task: mem.record_long_input(task, "a" * (ingest.MAX_DOCUMENT_CHARS + 1)),
     "kind": lambda mem, task: mem.record_long_input(task, LEASE, kind="poem"),
     "title": lambda mem, task: mem.record_long_input(task, LEASE, title=None),  # type: ignore[arg-type]
     "chunk tokens": lambda mem, task: mem.record_long_input(task, LEASE, max_chunk_tokens=1),

@@ -259,7 +259,7 @@ def test_facts_beyond_the_limit_of_a_chunk_are_counted(mem: Engram) -> None:
 def test_facts_beyond_the_limit_of_a_document_are_counted_and_its_end_has_its_share(
     files: Engram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts, "MOST_FACTS", 5)
+    monkeypatch.setattr(facts, "MAX_DOCUMENT_FACTS", 5)
     text = "".join(f"# Rule {n}\n\nRoom {n} must be cleaned within {n} days.\n\n" for n in range(10, 40))
     task = files.start_task("Read").id
     report = files.record_long_input(task, text, max_chunk_tokens=20)

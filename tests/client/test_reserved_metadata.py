@@ -3,7 +3,7 @@
 import pytest
 
 from engram import Engram, InvalidInput, Memory
-from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, OF_EVENTS, OF_MEMORIES
+from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, RESERVED_EVENT_KEYS, RESERVED_MEMORY_KEYS
 from engram.review.queue import request_forget
 
 RULE = "Deployments happen on weekdays only"
@@ -32,7 +32,7 @@ def test_metadata_given_back_as_it_was_read_is_no_claim(mem: Engram) -> None:
 
 
 @pytest.mark.parametrize("actor", ["agent", "manual", "human"])
-@pytest.mark.parametrize("key", OF_MEMORIES)
+@pytest.mark.parametrize("key", RESERVED_MEMORY_KEYS)
 def test_no_caller_sets_a_reserved_key_of_a_memory(mem: Engram, key: str, actor: str) -> None:
     memory = requested(mem)
     for change in (mem.update, mem.revise):
@@ -57,12 +57,12 @@ def test_a_new_version_by_an_agent_is_still_to_be_forgotten(mem: Engram) -> None
 def test_a_new_version_is_corroborated_by_nobody(mem: Engram) -> None:
     memory = mem.add(RULE)
     with mem.store.deciding("test", actor="engram", about=[memory.id]) as deciding:
-        deciding.put(memory.but(metadata={CORROBORATED_BY: "document:rules.md"}))
+        deciding.put(memory.replace(metadata={CORROBORATED_BY: "document:rules.md"}))
     assert mem.update(memory.id, metadata={}, actor="agent").metadata == {CORROBORATED_BY: "document:rules.md"}
     assert mem.revise(memory.id, statement="Deployments happen on Mondays only").metadata == {}
 
 
-@pytest.mark.parametrize("key", OF_EVENTS)
+@pytest.mark.parametrize("key", RESERVED_EVENT_KEYS)
 def test_no_caller_sets_a_reserved_key_of_an_event(mem: Engram, key: str) -> None:
     with pytest.raises(InvalidInput, match=f"metadata '{key}' is Engram's own"):
         mem.observe("chat", "user", "Hello there", metadata={key: "ENG-1"})

@@ -8,8 +8,8 @@ import pytest
 from engram import Engram
 from engram.client.arguments import owner_scope
 from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
-from engram.recall.recaller import UNKNOWN, composed
-from engram.rules.scopes import visible_from
+from engram.recall.recaller import UNKNOWN, compose_cited_answer
+from engram.rules.scopes import wider_scopes
 from tests.client.conftest import Clock
 from tests.tables import table
 
@@ -58,7 +58,7 @@ def test_a_name_that_is_none_is_refused(agent: Any, user: Any) -> None:
 
 
 def test_users_of_one_agent_see_what_is_the_agents_and_not_each_others() -> None:
-    assert visible_from([owner_scope("bot", "ana")]) == ("agent:bot/ana", "agent:bot", "global")
+    assert wider_scopes([owner_scope("bot", "ana")]) == ("agent:bot/ana", "agent:bot", "global")
 
 
 def test_what_an_owner_says_is_found_by_that_owner_alone(mem: Engram) -> None:
@@ -292,7 +292,7 @@ def test_a_models_answer_cites_what_was_found_and_nothing_else(mem: Engram, cloc
         assert question == "Where is the office?" and LISBON in known
         return "It is in Lisbon.", [f"[{new}]", "ENG-2020-0101-001"]
 
-    assert composed(found, ask) == (f"It is in Lisbon. [{new}]", "")
+    assert compose_cited_answer(found, ask) == (f"It is in Lisbon. [{new}]", "")
 
 
 def test_a_model_that_fails_or_names_no_source_costs_its_words_only(mem: Engram, clock: Clock) -> None:
@@ -303,8 +303,8 @@ def test_a_model_that_fails_or_names_no_source_costs_its_words_only(mem: Engram,
         raise ModelUnavailable("it cannot be reached")
 
     for ask, said in ((away, "cannot be reached"), (lambda *_: ("In Rome.", ["ENG-1"]), "named no source")):
-        answer, warning = composed(found, ask)
-        assert answer == composed(found)[0]
+        answer, warning = compose_cited_answer(found, ask)
+        assert answer == compose_cited_answer(found)[0]
         assert said in warning
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, NotFound, SecretRefused
-from engram.model.task import FINISHED, TASK_STATES, TRANSITIONS
+from engram.model.task import FINISHED_STATES, TASK_STATES, TRANSITIONS
 from tests.backends import Backend
 from tests.client.conftest import Clock
 from tests.tables import table
@@ -43,7 +43,7 @@ def test_states_survive_on_every_backend(mem: Engram) -> None:
     assert (paused.status, paused.outcome, paused.ended) == ("paused", "waiting for the keys", None)
     assert mem.resume_task(task.id).outcome == ""
     failed = mem.fail_task(task.id, "the disk was full")
-    assert (failed.outcome, failed.finished) == ("the disk was full", True)
+    assert (failed.outcome, failed.is_finished) == ("the disk was full", True)
     assert failed.ended is not None
     assert mem.resume_task(task.id).ended is None
     done = mem.complete_task(task.id, "all rows moved")
@@ -53,7 +53,7 @@ def test_states_survive_on_every_backend(mem: Engram) -> None:
         mem.resume_task(task.id)
 
 
-@pytest.mark.parametrize("state", sorted(FINISHED))
+@pytest.mark.parametrize("state", sorted(FINISHED_STATES))
 def test_a_finished_task_takes_no_event_and_no_checkpoint(mem: Engram, state: str) -> None:
     task = in_state(mem, state)
     with pytest.raises(InvalidInput, match="ledger is closed"):

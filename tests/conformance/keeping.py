@@ -40,7 +40,7 @@ class Keep:
 
     def again(self, memory: Memory, op: str = "update", **changes: Any) -> Memory:
         """The same memory, changed."""
-        changed = memory.but(**changes)
+        changed = memory.replace(**changes)
         scopes = sorted({memory.scope, changed.scope})
         with self.store.deciding(op, actor="test", scopes=scopes, about=[memory.id]) as deciding:
             deciding.put(changed)

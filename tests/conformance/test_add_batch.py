@@ -82,15 +82,15 @@ def test_what_is_refused_inside_the_transaction_is_found_in_any_slice(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A memory that is purged between the check and the lock, say."""
-    real = add.Adder._added
+    real = add.Adder._prepare_memory
 
     def refuse(self: add.Adder, deciding: object, memory: object, *rest: object) -> object:
         if "number 5 " in memory.statement or "number 12 " in memory.statement:  # type: ignore[attr-defined]
             raise NotFound(f"{memory.statement} cannot be added")  # type: ignore[attr-defined]
         return real(self, deciding, memory, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(add.Adder, "_added", refuse)
-    monkeypatch.setattr(add, "BATCH", 8)
+    monkeypatch.setattr(add.Adder, "_prepare_memory", refuse)
+    monkeypatch.setattr(add, "ADD_BATCH_SIZE", 8)
     batch = [{"statement": f"The shelf number {n} is in the cellar"} for n in range(20)]
     with backend.client() as mem:
         with pytest.raises(NotFound, match=r"^items\[5\] \(“The shelf number 5"):
@@ -105,15 +105,15 @@ def test_what_is_refused_inside_the_transaction_is_found_in_any_slice(
 
 
 def test_an_error_in_a_later_slice_says_what_was_stored(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = add.Adder._added
+    real = add.Adder._prepare_memory
 
     def refuse(self: add.Adder, deciding: object, memory: object, *rest: object) -> object:
         if "number 5 " in memory.statement:  # type: ignore[attr-defined]
             raise NotFound("gone")
         return real(self, deciding, memory, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(add.Adder, "_added", refuse)
-    monkeypatch.setattr(add, "BATCH", 4)
+    monkeypatch.setattr(add.Adder, "_prepare_memory", refuse)
+    monkeypatch.setattr(add, "ADD_BATCH_SIZE", 4)
     with backend.client() as mem, pytest.raises(NotFound, match=r"^items\[5\].*; 4 memories before it were stored"):
         mem.add_batch([{"statement": f"The shelf number {n} is in the cellar"} for n in range(8)])
 

@@ -29,7 +29,7 @@ def can_be_kept_anywhere(memory: Memory) -> bool:
 )
 def test_a_memory_comes_back_unchanged(store: Store, clock: Clock, memory: Memory, scope: str) -> None:
     with store.deciding("add", actor="test", scopes=[scope]) as deciding:
-        kept = memory.but(id=deciding.new_id(clock()), scope=scope)
+        kept = memory.replace(id=deciding.new_id(clock()), scope=scope)
         deciding.put(kept)
     assert store.get(kept.id) == kept
     assert [image.memory for image in store.history(kept.id)] == [kept]

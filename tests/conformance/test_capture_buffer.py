@@ -10,7 +10,7 @@ import pytest
 
 from engram import CaptureResult, Engram
 from engram.capture.buffer import CaptureBuffer
-from engram.capture.buffer_reader import MOST_FAILURES, BufferReader
+from engram.capture.buffer_reader import MAX_TURN_FAILURES, BufferReader
 from engram.capture.conversation import Conversations
 from engram.llm.model import LanguageModel, ModelSettings
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
@@ -687,7 +687,7 @@ def test_a_turn_that_fails_again_and_again_is_given_up_and_named(backend: Backen
     mem = backend.client()
     event = say(mem, IDLE_TALK[0], SISTER).event
     warnings: list[str] = []
-    for _ in range(MOST_FAILURES + 1):
+    for _ in range(MAX_TURN_FAILURES + 1):
         assert event in [mem.store.events("chat")[number - 1].id for number in numbers(mem)]
         backend.clock.forward(days=1)
         [result] = mem.read_due_captures()

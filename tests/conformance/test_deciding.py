@@ -22,7 +22,7 @@ def test_a_decision_that_fails_leaves_nothing(store: Store, keep: Keep, clock: C
     kept = keep("zebra one", name="one")
     before = store.history(kept.id)
     with pytest.raises(Stop), store.deciding("add", actor="test", scopes=["global"], about=[kept.id]) as deciding:
-        deciding.put(kept.but(statement="zebra changed"))
+        deciding.put(kept.replace(statement="zebra changed"))
         new = deciding.new_id(clock())
         deciding.put(Memory(id=new, statement="zebra two", name=deciding.free_name("two", "global"), created=clock()))
         raise Stop
@@ -95,10 +95,10 @@ def test_a_name_is_free_once_per_scope(store: Store, keep: Keep) -> None:
 def test_inside_a_decision_its_own_puts_are_seen(store: Store, keep: Keep) -> None:
     kept = keep("zebra")
     with store.deciding("update", actor="test", scopes=["global"], about=[kept.id]) as deciding:
-        changed = kept.but(statement="quagga")
+        changed = kept.replace(statement="quagga")
         deciding.put(changed)
         assert deciding.get(kept.id) == changed
-        deciding.put(changed.but(confidence=0.9))
+        deciding.put(changed.replace(confidence=0.9))
         assert deciding.get("ENG-2020-0101-001") is None
     found = store.get(kept.id)
     assert found is not None
@@ -181,7 +181,7 @@ def test_a_memory_decided_about_by_two_loses_no_change(backend: Backend, store: 
                 with own.deciding("derive", actor="test", about=[kept.id]) as deciding:
                     known = deciding.get(kept.id)
                     assert known is not None
-                    deciding.put(known.but(derivation_count=known.derivation_count + 1))
+                    deciding.put(known.replace(derivation_count=known.derivation_count + 1))
         except BaseException as error:
             failures.append(error)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engram.model.event import Event, Session
-from engram.sessions.observations import storable
+from engram.sessions.observations import make_storable
 from engram.store.ledger import body_digest, chain_digest
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend
@@ -168,5 +168,5 @@ def test_a_sessions_task_and_summary_lose_the_characters_that_no_database_can_ho
     session = mem.session(odd)
     ended = session.end(odd)
     plain = mem.store.events(session.id)[0].content
-    assert {ended.task, ended.summary, plain} == {storable(odd)}
+    assert {ended.task, ended.summary, plain} == {make_storable(odd)}
     assert mem.sessions.get(session.id) == ended

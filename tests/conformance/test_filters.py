@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from engram.store.protocol import LIVE, Filters, Store
+from engram.store.protocol import LIVE_STATUSES, Filters, Store
 from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts
 
 ZEBRA: list[dict[str, Any]] = [
@@ -180,7 +180,7 @@ def test_a_change_moves_a_memory_from_one_filter_to_the_other(store: Store, keep
         {"domain": "a"},
         {"scopes": ("global",)},
         {"metadata": {"k": 1}},
-        {"statuses": LIVE},
+        {"statuses": LIVE_STATUSES},
     ):
         assert listed(store, replace(ANY, **old)) == []
     for new in ({"tags": ("new",)}, {"domain": "c"}, {"scopes": ("user",)}, {"metadata": {"k": 2}}, {"pinned": True}):

@@ -9,11 +9,11 @@ def test_history_tells_each_decision_with_what_the_memory_was_after_it(store: St
     kept = keep("zebra")
     clock.forward(hours=1)
     with store.deciding("update", actor="Ann", reason="it moved", session="S-1", about=[kept.id]) as deciding:
-        deciding.put(kept.but(statement="quagga"))
+        deciding.put(kept.replace(statement="quagga"))
     first, second = store.history(kept.id)
     assert (first.op, first.actor, first.memory) == ("add", "test", kept)
     assert (second.op, second.actor, second.reason) == ("update", "Ann", "it moved")
-    assert second.memory == kept.but(statement="quagga")
+    assert second.memory == kept.replace(statement="quagga")
     assert second.seq > first.seq
     assert (second.at - first.at).total_seconds() >= 3600
     assert store.history("ENG-2020-0101-001") == []
@@ -39,7 +39,7 @@ def test_the_last_decisions_come_newest_first_and_by_session(store: Store, keep:
     one, two = keep("zebra"), keep("quagga")
     for memory in (one, two):
         with store.deciding("update", actor="Ann", session="DEC-1", about=[memory.id]) as deciding:
-            deciding.put(memory.but(rationale="seen"))
+            deciding.put(memory.replace(rationale="seen"))
     keep.again(one, statement="okapi")
     assert [(image.ids, image.memory) for image in store.decisions(2)] == [((one.id,), None), ((two.id,), None)]
     assert [image.ids for image in store.decisions(session="DEC-1")] == [(two.id,), (one.id,)]

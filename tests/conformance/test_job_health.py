@@ -65,7 +65,7 @@ def test_jobs_that_were_given_up_are_named(store: Store, clock: Clock) -> None:
 
 
 def test_a_long_queue_is_not_read_to_its_end(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "JOBS_READ", 2)
+    monkeypatch.setattr(upkeep, "MAX_JOBS_READ", 2)
     enqueue(store, clock, "derive", "derive", "derive", "derive")
     assert finding(store, clock)[1].startswith("more than 2 jobs wait for a worker")
 

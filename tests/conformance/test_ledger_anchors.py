@@ -235,12 +235,12 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
 def test_a_tail_that_was_cut_off_shows_after_more_was_appended(backend: Backend, clock: Clock) -> None:
     """The new end is in the journal too; the old one must not be forgotten over it."""
-    from engram.store.ledger import FIRST, LEDGER_OP, Head, checkpoint_text, missing_events
+    from engram.store.ledger import FIRST_LINK, LEDGER_OP, Head, checkpoint_text, missing_events
 
     store = backend.store()
     made = store.append_events("talk", [said("user", "one"), said("user", "two"), said("user", "three")])
     more = store.append_events("talk", [said("user", "four")])
-    ends = [checkpoint_text(Head(e.seq, e.digest), FIRST) for e in (made[-1], more[-1])]
+    ends = [checkpoint_text(Head(e.seq, e.digest), FIRST_LINK) for e in (made[-1], more[-1])]
     standing = {1: made[0].digest, 2: "another", 4: more[-1].digest}
     assert LEDGER_OP == "ledger"
     assert "event 3" in missing_events("talk", ends, standing.get)[0]

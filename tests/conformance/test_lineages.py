@@ -91,9 +91,9 @@ def test_a_decision_sees_the_heads_that_it_makes_and_unmakes(store: Store, keep:
         new = Memory(deciding.new_id(day(2)), "On Tuesdays", created=day(2), **KEYED)
         deciding.put(new)
         assert [memory.id for memory in deciding.heads("deploy-day", "global")] == [old.id, new.id]
-        deciding.put(head.but(status="superseded", superseded_by=new.id))
+        deciding.put(head.replace(status="superseded", superseded_by=new.id))
         assert [memory.id for memory in deciding.heads("deploy-day", "global")] == [new.id]
-        deciding.put(new.but(scope="user"))
+        deciding.put(new.replace(scope="user"))
         assert list(deciding.heads("deploy-day", "global")) == []
         assert [memory.scope for memory in deciding.heads("deploy-day", "user")] == ["user"]
         deciding.put(new)
@@ -182,10 +182,10 @@ def test_a_decision_sees_the_versions_it_has_put(store: Store, keep: Keep) -> No
     with store.deciding("supersede", actor="test", scopes=["global"], about=[old.id]) as deciding:
         new = Memory(deciding.new_id(day(2)), "On Tuesdays", created=day(2), valid_from=day(2), **KEYED)
         deciding.put(new)
-        deciding.put(old.but(status="superseded", valid_until=day(2)))
+        deciding.put(old.replace(status="superseded", valid_until=day(2)))
         found = [(memory.statement, memory.status) for memory in deciding.lineage("LIN-1")]
         assert found == [("On Mondays", "superseded"), ("On Tuesdays", "active")]
-        deciding.put(new.but(lineage="LIN-2"))
+        deciding.put(new.replace(lineage="LIN-2"))
         assert [memory.statement for memory in deciding.lineage("LIN-1")] == ["On Mondays"]
         assert list(deciding.lineage("")) == []
     assert versions(store) == ["On Mondays"] and versions(store, "LIN-2") == ["On Tuesdays"]

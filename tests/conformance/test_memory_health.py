@@ -83,7 +83,7 @@ def test_a_finding_says_how_many_there_are_and_names_a_few(store: Store, keep: K
 def test_the_time_is_limited_and_the_finding_says_how_much_was_read(
     store: Store, keep: Keep, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_health, "PAGE", 2)
+    monkeypatch.setattr(memory_health, "MEMORIES_PER_PAGE", 2)
     keep.many([{"statement": f"item {number}", "confidence": 0.1} for number in range(5)])
     finding = findings(store, clock, seconds=0)["confidence"]
     assert finding.count == 2

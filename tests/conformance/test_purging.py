@@ -32,7 +32,7 @@ def test_nothing_of_a_purged_memory_is_found_anywhere(backend: Backend, store: S
     assert done.out_of_reach
     for ref in (first.id, "nightshift", "Dublin"):
         assert store.get(ref) is None
-    assert store.named("nightshift", "global") == ""
+    assert store.id_by_name("nightshift", "global") == ""
     assert store.exact(content_hash(changed.statement), "global") is None
     assert listed(store) == [kept.statement]
     assert asked(store, "nightshift Frankfurt Klaus xylophone lighthouse").lexical == []

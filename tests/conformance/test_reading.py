@@ -133,10 +133,10 @@ def test_a_name_of_two_scopes_is_no_answer_unless_only_one_is_live(store: Store,
 
 def test_named_knows_who_has_a_name_in_a_scope(store: Store, keep: Keep) -> None:
     kept = keep("Use tabs", name="indent", aliases=("tabs",), scope="project:a")
-    assert store.named("indent", "project:a") == kept.id
-    assert store.named("tabs", "project:a") == kept.id
-    assert store.named("indent", "global") == ""
-    assert store.named("nobody", "project:a") == ""
+    assert store.id_by_name("indent", "project:a") == kept.id
+    assert store.id_by_name("tabs", "project:a") == kept.id
+    assert store.id_by_name("indent", "global") == ""
+    assert store.id_by_name("nobody", "project:a") == ""
 
 
 def test_exact_finds_the_live_memory_with_the_same_content_in_its_scope(store: Store, keep: Keep) -> None:
@@ -198,7 +198,7 @@ def test_links_are_told_to_whoever_they_point_at(store: Store, keep: Keep) -> No
 
 def test_ones_own_memories_are_owned(store: Store, keep: Keep) -> None:
     kept = keep("Use tabs")
-    assert store.owned([kept.id]) == [kept.id]
+    assert store.own_ids([kept.id]) == [kept.id]
 
 
 def test_what_was_closed_is_there_when_it_is_opened_again(backend: Backend, store: Store, keep: Keep) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram, InvalidInput, Memory, NotFound, Refused
 from engram.gates.proposal import GateSettings
-from engram.review.bulk import SLICE
+from engram.review.bulk import IDS_PER_ENTRY
 from engram.review.promotion import Promotion
 from engram.rules.sources import CONFIRMED
 from tests.backends import Backend
@@ -161,7 +161,8 @@ def test_a_bulk_promotion_leaves_what_it_cannot_promote_and_says_why(mem: Engram
 
 def test_a_decision_of_several_slices_is_undone_as_one(mem: Engram) -> None:
     facts = [
-        {"statement": f"Rack {n} holds the spare part number {n * 37}", "status": "candidate"} for n in range(SLICE + 5)
+        {"statement": f"Rack {n} holds the spare part number {n * 37}", "status": "candidate"}
+        for n in range(IDS_PER_ENTRY + 5)
     ]
     waiting = mem.add_batch(facts)
     decision = mem.review.reject_all([memory.id for memory in waiting])

@@ -10,7 +10,7 @@ import pytest
 from engram.gates.secrets.screen import SecretScreen
 from engram.model.errors import InvalidInput
 from engram.store.protocol import Store
-from engram.store.states import PAUSED, SPENT, StoreSpend, is_paused, set_pause
+from engram.store.states import PAUSE_STATE, SPENDING_PREFIX, StoreSpend, is_paused, set_pause
 from tests.backends import Backend
 
 NAMES = [
@@ -118,11 +118,11 @@ def test_the_states_of_a_purged_scope_go_with_its_sessions(backend: Backend) -> 
 
 def test_a_pause_is_a_state_that_another_process_sees(backend: Backend) -> None:
     store, other = backend.store(), backend.store()
-    assert store.state(PAUSED) == {} and not is_paused(store)
+    assert store.state(PAUSE_STATE) == {} and not is_paused(store)
     set_pause(store, True)
-    assert is_paused(other) and other.state(PAUSED) == {"paused": True}
+    assert is_paused(other) and other.state(PAUSE_STATE) == {"paused": True}
     set_pause(other, False)
-    assert not is_paused(store) and store.state(PAUSED) == {}
+    assert not is_paused(store) and store.state(PAUSE_STATE) == {}
 
 
 def test_tokens_of_a_day_add_up_over_processes(backend: Backend) -> None:
@@ -132,4 +132,4 @@ def test_tokens_of_a_day_add_up_over_processes(backend: Backend) -> None:
     one.spend_tokens(day, -50)
     assert one.tokens_spent(day) == other.tokens_spent(day) == 150
     assert other.tokens_spent(date(2027, 3, 5)) == 0
-    assert backend.store().state(f"{SPENT}2027-03-04") == {"tokens": 150}
+    assert backend.store().state(f"{SPENDING_PREFIX}2027-03-04") == {"tokens": 150}

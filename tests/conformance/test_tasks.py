@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.task import Checkpoint, Job, TaskRun, moved
+from engram.model.task import Checkpoint, Job, TaskRun, transition_task
 from engram.store.protocol import Store
 from tests.backends import Backend
 from tests.clock import Clock
@@ -39,7 +39,7 @@ def test_a_task_is_kept_as_it_was(store: Store, clock: Clock) -> None:
 
 def test_a_task_is_changed_as_it_stands(store: Store, clock: Clock) -> None:
     task = run(store, clock)
-    paused = store.change_task(task.id, lambda held: moved(held, "paused", clock()))
+    paused = store.change_task(task.id, lambda held: transition_task(held, "paused", clock()))
     assert store.load_record(TaskRun, task.id) == paused and paused.status == "paused"
     with pytest.raises(NotFound, match="no task"):
         store.change_task("TASK-of-nobody", lambda held: held)
@@ -48,7 +48,7 @@ def test_a_task_is_changed_as_it_stands(store: Store, clock: Clock) -> None:
 def test_a_change_that_is_refused_leaves_the_task_alone(store: Store, clock: Clock) -> None:
     task = run(store, clock, status="completed")
     with pytest.raises(InvalidInput, match="cannot become running"):
-        store.change_task(task.id, lambda held: moved(held, "running", clock()))
+        store.change_task(task.id, lambda held: transition_task(held, "running", clock()))
     assert store.load_record(TaskRun, task.id) == task
 
 
@@ -69,7 +69,7 @@ def test_of_two_that_end_a_task_at_once_one_is_refused(backend: Backend, clock: 
 
     def end(store: Store, state: str) -> None:
         try:
-            outcomes.append(store.change_task(task.id, lambda held: moved(held, state, clock())).status)
+            outcomes.append(store.change_task(task.id, lambda held: transition_task(held, state, clock())).status)
         except InvalidInput:
             outcomes.append("refused")
 
@@ -87,7 +87,7 @@ def test_of_two_that_end_a_task_at_once_one_is_refused(backend: Backend, clock: 
 def test_a_finished_task_takes_no_event(store: Store, clock: Clock) -> None:
     task = run(store, clock)
     store.append_events(task.id, [said("user", "begin")])
-    store.change_task(task.id, lambda held: moved(held, "failed", clock()))
+    store.change_task(task.id, lambda held: transition_task(held, "failed", clock()))
     with pytest.raises(InvalidInput, match="failed"):
         store.append_events(task.id, [said("user", "too late")])
     assert [event.content for event in store.events(task.id)] == ["begin"]

@@ -36,7 +36,7 @@ def linked(keep: Keep, links: Iterable[tuple[int, int, str, float]], count: int,
         for number, associations in of.items():
             memory = deciding.get(ids[number])
             assert memory is not None
-            deciding.put(memory.but(associations=tuple(associations)))
+            deciding.put(memory.replace(associations=tuple(associations)))
     return ids
 
 
@@ -135,7 +135,7 @@ def test_of_many_links_the_light_ones_are_followed_where_the_heavy_ones_lead_now
         for memory_id in ids[1:7]:
             memory = deciding.get(memory_id)
             assert memory is not None
-            deciding.put(memory.but(status="retired"))
+            deciding.put(memory.replace(status="retired"))
     in_force = Filters(statuses=("active",))
     assert reached(store, ids[0], direction=direction, per_seed=1, filters=in_force) == [ids[7]]
     assert reached(store, ids[0], direction=direction, per_seed=2, filters=in_force) == ids[7:]

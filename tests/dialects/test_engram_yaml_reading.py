@@ -199,7 +199,7 @@ def test_when_a_field_stands_in_metadata_and_at_the_top_metadata_counts_and_both
     memory = one(text)
     assert memory.source == "inner"
     assert to_mapping(memory)["source"] == "top"
-    assert load(dump([memory.but(source="")])) == [memory.but(source="")]
+    assert load(dump([memory.replace(source="")])) == [memory.replace(source="")]
 
 
 def test_unknown_keys_are_kept_at_every_depth() -> None:

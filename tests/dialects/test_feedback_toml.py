@@ -76,7 +76,7 @@ def test_every_memory_in_a_form_comes_back_from_its_file(
 @given(st.dictionaries(text, st.recursive(text | st.integers(-(2**53), 2**53) | st.booleans(), st.lists), max_size=3))
 def test_keys_of_another_program_are_kept(unknown: dict[str, Any]) -> None:
     known = read_toml(WRITTEN, "facts/x")[0]
-    memory = known.but(extra={"toml": {f"x-{key}": value for key, value in unknown.items()}})
+    memory = known.replace(extra={"toml": {f"x-{key}": value for key, value in unknown.items()}})
     assert as_exported(memory).extra == (memory.extra if unknown else {})
 
 

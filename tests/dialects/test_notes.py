@@ -72,7 +72,7 @@ def test_a_note_is_written_as_it_was_with_the_keys_nobody_knows() -> None:
 
 
 def test_what_changed_is_written_and_the_rest_stays() -> None:
-    changed = text_of(memory_of(NOTE).but(importance=0.8, statement="We stay with MySQL."))
+    changed = text_of(memory_of(NOTE).replace(importance=0.8, statement="We stay with MySQL."))
     assert "importanceScore: 0.8\nimportanceLevel: high\n" in changed
     assert "futureKey: kept as it is" in changed and "We stay with MySQL." in changed
 

@@ -130,7 +130,7 @@ def test_a_change_made_in_plur_counts_and_the_rest_of_engrams_fields_stay() -> N
     entry["statement"] = "Use spaces."
     entry["episodic"]["confidence"] = 8
     entry["feedback_signals"]["positive"] = 4
-    assert from_plur(entry) == original.but(
+    assert from_plur(entry) == original.replace(
         type="procedural", status="active", statement="Use spaces.", confidence=0.8, feedback=Feedback(4, 0, 0)
     )
 
@@ -146,7 +146,7 @@ def test_a_change_made_in_engram_counts_and_the_rest_of_plurs_fields_stay() -> N
         "commitment": "leaning",
         "episodic": {"confidence": 8, "journal_ref": "j/1"},
     }
-    changed = from_plur(entry).but(confidence=0.9, entities=("pods", "kubernetes"), type="preference")
+    changed = from_plur(entry).replace(confidence=0.9, entities=("pods", "kubernetes"), type="preference")
     written = to_plur(changed, today=TODAY)
     assert written["entities"] == [{"name": "pods", "type": "technology"}, {"name": "kubernetes", "type": "other"}]
     assert written["episodic"] == {"emotional_weight": 5, "confidence": 9, "journal_ref": "j/1"}

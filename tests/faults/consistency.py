@@ -18,7 +18,7 @@ from engram.embedding import load_embedder
 from engram.store.documents import memory_document
 from engram.store.files import memories
 from engram.store.files.store.backend import FilesStore
-from engram.store.files.store.purge_plan import MARKER, unfinished
+from engram.store.files.store.purge_plan import MARKER_FILE, has_unfinished_purge
 from engram.store.records import decode_record
 from engram.store.sqlite.writer import from_blob, to_blob
 
@@ -174,15 +174,15 @@ def assert_consistent(
 def _end_purge(mem: Engram) -> None:
     """Readers neither finish an interrupted purge nor see its records; a writer finishes it."""
     home = store_of(mem).context.home
-    if not unfinished(home):
+    if not has_unfinished_purge(home):
         return
-    begun = json.loads((home.state / MARKER).read_bytes())
+    begun = json.loads((home.state / MARKER_FILE).read_bytes())
     assert not {memory.id for memory in mem.list(status="any", scope="everywhere")} & set(begun["ids"])
     assert [mem.store.get(one) for one in begun["ids"]] == [None] * len(begun["ids"])
     assert not any(image.memory for one in begun["ids"] for image in mem.store.history(one))
-    assert unfinished(home)
+    assert has_unfinished_purge(home)
     mem.upkeep.sync()
-    assert not unfinished(home)
+    assert not has_unfinished_purge(home)
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def test_a_writer_that_waits_too_long_gets_a_helpful_error(tmp_path: Path) -> No
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with WriterLock(home.lock).held():
+        with WriterLock(home.lock).hold():
             held.set()
             release.wait(PATIENCE)
 
@@ -86,18 +86,18 @@ def test_a_writer_that_waits_too_long_gets_a_helpful_error(tmp_path: Path) -> No
 
 def test_an_abandoned_wait_releases_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with WriterLock(path).held():
+    with WriterLock(path).hold():
         for _ in range(3):
-            with pytest.raises(StoreBusy), WriterLock(path).held(0.01):
+            with pytest.raises(StoreBusy), WriterLock(path).hold(0.01):
                 pass
     for _ in range(3):
-        with WriterLock(path).held(PATIENCE):
+        with WriterLock(path).hold(PATIENCE):
             pass
 
 
 def test_the_lock_is_reentrant(tmp_path: Path) -> None:
     lock = WriterLock(tmp_path / "lock")
-    with lock.held(), lock.held(0.01):
+    with lock.hold(), lock.hold(0.01):
         pass
-    with WriterLock(tmp_path / "lock").held(0.1):
+    with WriterLock(tmp_path / "lock").hold(0.1):
         pass

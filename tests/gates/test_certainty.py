@@ -154,7 +154,7 @@ def test_a_sure_model_alone_replaces_nothing(monkeypatch: pytest.MonkeyPatch, ro
     choose(monkeypatch, lambda older, newer: SURE)
     kind, _, pair = row.partition(": ")
     old, new = pair.split(" || ")
-    found = conflict(known(old).but(critical_slot="medication" if kind == "critical" else ""), said(new))
+    found = conflict(known(old).replace(critical_slot="medication" if kind == "critical" else ""), said(new))
     assert found is None or not found.is_sure
 
 
@@ -162,7 +162,7 @@ def test_what_ends_does_not_supersede_what_lasts(monkeypatch: pytest.MonkeyPatch
     choose(monkeypatch, lambda older, newer: SURE)
     old, new = known("The team lead is Anna."), said("The team lead is now Carl.")
     ends = datetime(2026, 6, 10, tzinfo=UTC)
-    lasting, passing = conflict(old, new), conflict(old, new.but(valid_until=ends))
+    lasting, passing = conflict(old, new), conflict(old, new.replace(valid_until=ends))
     assert lasting is not None and lasting.is_sure
     assert passing is not None and not passing.is_sure
-    assert may_outdate(new.but(valid_until=ends), old.but(valid_until=ends))
+    assert may_outdate(new.replace(valid_until=ends), old.replace(valid_until=ends))

@@ -209,7 +209,7 @@ def test_the_reason_names_field_and_kind_and_never_the_secret() -> None:
 )
 def test_no_field_hides_a_secret(fields: dict[str, object]) -> None:
     statement = "db password is hunter" + "2" if "form" in fields else "fine"
-    assert secrets_problem(Memory(id="", statement=statement).but(**fields))
+    assert secrets_problem(Memory(id="", statement=statement).replace(**fields))
 
 
 def test_an_empty_password_does_not_take_its_neighbour_for_a_value() -> None:

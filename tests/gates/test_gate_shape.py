@@ -12,7 +12,7 @@ SETTINGS = GateSettings()
 
 
 def memory(statement: str = "Use tabs", **fields: object) -> Memory:
-    return Memory(id="", statement=statement).but(**fields)
+    return Memory(id="", statement=statement).replace(**fields)
 
 
 @table(
@@ -33,7 +33,7 @@ def test_a_statement_nobody_can_see_is_empty(statement: str) -> None:
 def test_control_characters_are_refused_in_every_field(field: str, bad: str) -> None:
     text = f"some {bad} text"
     value = {"tags": (text,), "metadata": {"note": {"deep": [text]}}}.get(field, text)
-    problem = statement_problem(memory().but(**{field: value}), SETTINGS)
+    problem = statement_problem(memory().replace(**{field: value}), SETTINGS)
     assert field in problem and f"U+{ord(bad[0]):04X}" in problem
 
 

@@ -168,10 +168,10 @@ class NothingKnown:
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
-    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def rejected_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
-    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def withdrawn_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
 

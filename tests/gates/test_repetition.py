@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from engram.gates.secrets import scan
 from engram.gates.secrets.forms import Secret, hints_in
 from engram.gates.secrets.repetition import Cut, Shortened, shorten_repetitions
-from engram.gates.secrets.scan import _found, find_secrets, redact
-from engram.text.confusables import folded
+from engram.gates.secrets.scan import _find_in_folded, find_secrets, redact
+from engram.text.confusables import fold_with_positions
 from tests.hostile import PIECES
 from tests.properties import examples
 
@@ -76,7 +76,9 @@ def test_a_value_that_reaches_over_the_cut_includes_it() -> None:
 def test_no_secret_is_missed_that_a_scan_of_the_whole_text_finds(pieces: list[str], tail: str) -> None:
     piece = "".join(pieces)
     text = f"Start here. {piece * (9_000 // len(piece))}{tail}"
-    assert covered(find_secrets(text)) >= covered(list(_found(folded(text), nearby=True, judged=True)))
+    assert covered(find_secrets(text)) >= covered(
+        list(_find_in_folded(fold_with_positions(text), nearby=True, judged=True))
+    )
 
 
 @pytest.mark.parametrize("piece", ["كلمة السر ", "密码", "user:pw@", "pin 4471 ", "ﷺ", "&#97;", "password: x1y2z3\n"])

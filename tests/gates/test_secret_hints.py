@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engram.gates.secrets import forms, high_entropy, prose
 from engram.gates.secrets.forms import hints_in
 from engram.gates.secrets.scan import find_candidates
-from engram.gates.shape import RECORD
+from engram.gates.shape import RECORD_SEPARATOR
 from engram.models.credentials import MARGIN, MODEL, TextTokens
 from tests.gates.samples import samples
 
@@ -29,7 +29,7 @@ def texts() -> list[str]:
     found = [json.loads(line)["text"] for path in sorted(learned) for line in path.read_text("utf-8").splitlines()]
     for path in sorted((ROOT / "tests" / "gates" / "data").glob("*.txt")):
         found += [sample.text for sample in samples(path.name)]
-    return [*found, *(RECORD.join(found[start : start + 40]) for start in range(0, len(found), 40))]
+    return [*found, *(RECORD_SEPARATOR.join(found[start : start + 40]) for start in range(0, len(found), 40))]
 
 
 def all_hints() -> set[str]:

@@ -39,10 +39,10 @@ class Stored:
         self.asked_near += 1
         return [Neighbour(m, self.cosine) for m in self.memories]
 
-    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def rejected_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
-    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def withdrawn_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from engram.dialects.fields import Block
 from engram.dialects.record import _ASSOCIATION, from_mapping
-from engram.graph.graph import checked_metadata, checked_weight, hops
+from engram.graph.graph import check_metadata, check_weight, hops
 from engram.model import relations
 from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput
-from engram.store.protocol import LIVE
+from engram.store.protocol import LIVE_STATUSES
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -57,17 +57,17 @@ def test_what_is_no_text_is_no_relation(name: Any) -> None:
 @table("weight", [0, 0.0, -1, -0.5, float("nan"), float("inf"), -float("inf"), 10**400, 1e7, 1e-9, True, "1", None])
 def test_a_weight_no_path_can_be_reckoned_with_is_refused(weight: Any) -> None:
     with pytest.raises(InvalidInput, match="weight"):
-        checked_weight(weight)
+        check_weight(weight)
 
 
 def test_a_whole_number_is_a_weight() -> None:
-    assert checked_weight(2) == 2.0
+    assert check_weight(2) == 2.0
 
 
 @table("metadata", [[], "text", {1: "a"}, {"a": float("nan")}, {"a": object()}, {"a": "x" * 20_000}])
 def test_metadata_that_no_file_could_hold_is_refused(metadata: Any) -> None:
     with pytest.raises(InvalidInput, match="metadata"):
-        checked_metadata(metadata)
+        check_metadata(metadata)
 
 
 @table("limit", [0, -1, 1001, 2.0, True, "3", None])
@@ -90,7 +90,7 @@ def test_a_limit_is_a_whole_number_from_one(limit: Any) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_said(wrong: dict[str, Any], said: str) -> None:
-    asked = {"direction": "any", "types": None, "min_weight": 0.0, "status": LIVE, "scope": None, **wrong}
+    asked = {"direction": "any", "types": None, "min_weight": 0.0, "status": LIVE_STATUSES, "scope": None, **wrong}
     with pytest.raises(InvalidInput, match=said):
         hops(**asked, now=NOW)
 

@@ -258,7 +258,7 @@ def test_a_store_on_a_server_is_not_mistaken_for_the_one_here(hooked: Hooked, mo
     given = json.dumps({"session_id": "s", "cwd": str(hooked.project), "prompt": TASK}).encode()
     place = HookPlace()
     assert place.is_server
-    assert prompt.matching(place, TASK, str(hooked.project)) == []
+    assert prompt.find_matching_memories(place, TASK, str(hooked.project)) == []
     assert DEPLOYS not in digest.start_session(place, payload.read_payload(given))
 
 
@@ -282,6 +282,6 @@ def test_the_setting_is_shown_set_and_checked(hooked: Hooked) -> None:
     save_setting(file, "hooks.prompt_recall", parse_setting("hooks.prompt_recall", "false"))
     assert not read_settings(file)[0].prompt_recall
     save_setting(file, "hooks.prompt_recall", True)
-    assert read_settings(file)[0].shown("hooks.prompt_recall") is True
+    assert read_settings(file)[0].value_of("hooks.prompt_recall") is True
     file.write_text('hooks.prompt_recall = "no"\nhooks.unknown = true\n')
     assert "takes true or false" in read_settings(file)[1][0]

@@ -66,7 +66,7 @@ def test_a_secret_in_a_failure_is_not_kept(hooked: Hooked, monkeypatch: pytest.M
     def failing(*_: object) -> str:
         raise RuntimeError("cannot reach https://me:hunter2secret@example.com/")
 
-    monkeypatch.setattr(runner, "_handled", failing)
+    monkeypatch.setattr(runner, "_handle_event", failing)
     hooked("stop")
     kept = hook_log.path_of(hooked.home).read_text("utf-8")
     assert "RuntimeError" in kept
@@ -125,7 +125,7 @@ def test_where_nothing_can_be_written_a_sessions_start_reports_its_own_failure(
 
     for log in hook_log.logs_of(hooked.home, hooked.cache):
         log.mkdir(parents=True)
-    monkeypatch.setattr(runner, "_handled", failing)
+    monkeypatch.setattr(runner, "_handle_event", failing)
     assert "Engram's hook session-start failed: “RuntimeError: the disk is gone”" in hooked("session-start")
     assert hooked("stop") == ""
 

@@ -58,7 +58,8 @@ NOTES = (
 def test_a_memory_has_the_same_task_vector_alone_and_among_many(note: tuple[str, str]) -> None:
     table = TaskTable()
     alone, among = (
-        np.frombuffer(vector, dtype=np.int8) for vector in (table.stored(*note), table.notes([*NOTES, note])[-1])
+        np.frombuffer(vector, dtype=np.int8)
+        for vector in (table.encode_note(*note), table.encode_notes([*NOTES, note])[-1])
     )
     assert np.abs(alone.astype(int) - among).max() <= 1
 
@@ -71,21 +72,21 @@ def test_a_prompt_has_the_same_vector_with_and_without_numpy(text: str) -> None:
 def test_a_prompt_is_nearer_to_its_situation_than_to_another_one_that_shares_as_few_words() -> None:
     table = TaskTable()
     prompt = table.prompt("bump axios to the latest version and make sure nothing breaks")
-    upgrading, holiday = (likeness(prompt, table.stored(*note)) for note in NOTES[:2])
+    upgrading, holiday = (likeness(prompt, table.encode_note(*note)) for note in NOTES[:2])
     assert upgrading > holiday + 0.1
 
 
 def test_a_prompt_without_a_known_word_is_like_nothing() -> None:
     table = TaskTable()
-    assert likeness(table.prompt("☃ ☃ ☃"), table.stored(*NOTES[0])) == 0
+    assert likeness(table.prompt("☃ ☃ ☃"), table.encode_note(*NOTES[0])) == 0
     assert likeness(table.prompt("deploy it"), NO_VECTOR) == 0
 
 
 def test_only_the_memory_about_a_prompt_is_like_enough() -> None:
     table = TaskTable()
     prompt = table.prompt("deploy the payments service")
-    about = likeness(prompt, table.stored("deploying a service", "Deploys go through staging"))
-    strange = likeness(prompt, table.stored("training image models", "Fix the seeds"))
+    about = likeness(prompt, table.encode_note("deploying a service", "Deploys go through staging"))
+    strange = likeness(prompt, table.encode_note("training image models", "Fix the seeds"))
     assert about > least_likeness(100) > strange
 
 
@@ -183,7 +184,7 @@ def test_an_index_that_was_made_again_has_the_vectors_of_its_own_memories(hooked
     memories = index.memories(list(tasks.codes))
     index.close()
     assert [tasks.vector(one.n) for one in memories] == [
-        TaskTable().stored(one.situation, one.statement) for one in memories
+        TaskTable().encode_note(one.situation, one.statement) for one in memories
     ]
 
 
@@ -259,7 +260,7 @@ def test_vectors_by_other_task_vectors_are_not_compared(hooked: Hooked) -> None:
     (file,) = hooked.cache.rglob(TASKS)
     n = next(iter(before.codes))
     other = replace(before.state, model=before.state.model + 1)
-    before.with_more(other, {n: bytes([1]) * 256}, before.changes).write(file)
+    before.merge(other, {n: bytes([1]) * 256}, before.changes).write(file)
     assert tasks_of(hooked).vector(n) == before.vector(n)
 
 

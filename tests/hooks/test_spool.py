@@ -42,13 +42,13 @@ def test_a_session_of_many_turns_waits_once(hooked: Hooked) -> None:
     for event in ("stop", "stop", "session-end"):
         hooked(event)
     hooked("stop", session_id="another")
-    assert spool.waiting(hooked.home) == 2
+    assert spool.count_waiting(hooked.home) == 2
 
 
 def test_session_ids_that_are_no_file_names_stay_apart(hooked: Hooked) -> None:
     for session in ("../../etc", "..", "a b", "a c", ""):
         hooked("stop", session_id=session)
-    assert spool.waiting(hooked.home) == 5
+    assert spool.count_waiting(hooked.home) == 5
     assert {file.parent for file in hooked.home.rglob("*etc*")} == {spool.folder(hooked.home)}
 
 
@@ -60,7 +60,7 @@ def test_a_harvest_of_the_spool_reads_its_transcripts_alone(hooked: Hooked) -> N
         found = mem.harvest_spooled()
     assert found.sessions == 1
     assert [fact.outcome for fact in found.facts] == ["proposed"]
-    assert spool.waiting(hooked.home) == 0
+    assert spool.count_waiting(hooked.home) == 0
 
 
 @pytest.mark.parametrize("path", [f"/{'x' * 300}.jsonl", "/a\0b.jsonl", "/\ud83d.jsonl"])
@@ -79,7 +79,7 @@ def test_an_ordinary_harvest_empties_the_spool(hooked: Hooked) -> None:
     hooked("stop")
     with hooked.open() as mem:
         assert mem.harvest().count("proposed") == 1
-    assert spool.waiting(hooked.home) == 0
+    assert spool.count_waiting(hooked.home) == 0
 
 
 def test_a_dry_run_leaves_the_spool_alone(hooked: Hooked) -> None:
@@ -87,7 +87,7 @@ def test_a_dry_run_leaves_the_spool_alone(hooked: Hooked) -> None:
     hooked("stop")
     with hooked.open() as mem:
         mem.harvest(dry_run=True)
-    assert spool.waiting(hooked.home) == 1
+    assert spool.count_waiting(hooked.home) == 1
 
 
 def test_a_missing_transcript_is_reported_and_waits_no_longer(hooked: Hooked) -> None:
@@ -95,7 +95,7 @@ def test_a_missing_transcript_is_reported_and_waits_no_longer(hooked: Hooked) ->
     with hooked.open() as mem:
         found = mem.harvest_spooled()
     assert "is gone" in found.problems[0]
-    assert spool.waiting(hooked.home) == 0
+    assert spool.count_waiting(hooked.home) == 0
 
 
 def test_a_missing_transcript_that_a_session_start_meets_is_reported_by_the_next(hooked: Hooked) -> None:
@@ -111,7 +111,7 @@ def test_an_entry_of_a_newer_version_is_left_to_it(hooked: Hooked) -> None:
     (entry,) = spool.folder(hooked.home).glob("*.json")
     entry.write_text(json.dumps({**json.loads(entry.read_text()), "version": spool.VERSION + 1}))
     before = entry.read_bytes()
-    assert list(spool.claims(hooked.home)) == []
+    assert list(spool.claim_waiting(hooked.home)) == []
     assert entry.read_bytes() == before
 
 
@@ -120,22 +120,22 @@ def test_when_the_time_is_over_the_rest_waits(hooked: Hooked) -> None:
         hooked("stop", session_id=name, transcript_path=str(transcript(hooked.project, name)))
     with hooked.open() as mem:
         mem.harvest_spooled(seconds=0)
-    assert spool.waiting(hooked.home) == 2
+    assert spool.count_waiting(hooked.home) == 2
 
 
 def test_an_entry_whose_harvest_fails_waits_again(hooked: Hooked) -> None:
     hooked("stop")
-    (claim,) = spool.claims(hooked.home)
-    assert spool.waiting(hooked.home) == 0
+    (claim,) = spool.claim_waiting(hooked.home)
+    assert spool.count_waiting(hooked.home) == 0
     claim.release()
-    assert spool.waiting(hooked.home) == 1
+    assert spool.count_waiting(hooked.home) == 1
 
 
 CLAIM = """
 import sys
 from pathlib import Path
 from engram.store import spool
-claims = list(spool.claims(Path(sys.argv[1])))
+claims = list(spool.claim_waiting(Path(sys.argv[1])))
 print(len(claims), flush=True)
 sys.stdin.read()
 """
@@ -147,24 +147,24 @@ def test_the_claim_of_a_killed_process_is_free_at_once(hooked: Hooked) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"1\n"
-        assert (spool.waiting(hooked.home), list(spool.claims(hooked.home))) == (0, [])
+        assert (spool.count_waiting(hooked.home), list(spool.claim_waiting(hooked.home))) == (0, [])
         other.kill()
         other.wait()
-    assert spool.waiting(hooked.home) == 1
-    (claim,) = spool.claims(hooked.home)
+    assert spool.count_waiting(hooked.home) == 1
+    (claim,) = spool.claim_waiting(hooked.home)
     assert claim.entry.session
-    claim.done()
+    claim.finish()
     assert list(spool.folder(hooked.home).iterdir()) == []
 
 
 def test_the_claim_of_a_living_process_is_never_taken(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     hooked("stop")
-    (claim,) = spool.claims(hooked.home)
+    (claim,) = spool.claim_waiting(hooked.home)
     monkeypatch.setattr(spool, "CLAIM_SECONDS", -1)
-    assert list(spool.claims(hooked.home)) == []
+    assert list(spool.claim_waiting(hooked.home)) == []
     claim.release()
-    (again,) = spool.claims(hooked.home)
-    again.done()
+    (again,) = spool.claim_waiting(hooked.home)
+    again.finish()
 
 
 def test_without_locks_a_claim_is_free_after_a_while(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,12 +173,12 @@ def test_without_locks_a_claim_is_free_after_a_while(hooked: Hooked, monkeypatch
 
     monkeypatch.setattr("engram.store.spool.fcntl.flock", unsupported)
     hooked("stop")
-    (claim,) = spool.claims(hooked.home)
-    assert list(spool.claims(hooked.home)) == []
+    (claim,) = spool.claim_waiting(hooked.home)
+    assert list(spool.claim_waiting(hooked.home)) == []
     monkeypatch.setattr(spool, "CLAIM_SECONDS", -1)
-    (again,) = spool.claims(hooked.home)
+    (again,) = spool.claim_waiting(hooked.home)
     assert again.entry == claim.entry
-    again.done()
+    again.finish()
 
 
 def test_while_another_process_harvests_the_spool_is_left_to_it(hooked: Hooked) -> None:
@@ -188,15 +188,15 @@ def test_while_another_process_harvests_the_spool_is_left_to_it(hooked: Hooked) 
         assert is_alone
         found = mem.harvest_spooled()
         assert (found.sessions, found.warnings) == (0, [ANOTHER_HARVEST])
-    assert spool.waiting(hooked.home) == 1
+    assert spool.count_waiting(hooked.home) == 1
 
 
 def test_an_unreadable_entry_is_removed(hooked: Hooked) -> None:
     hooked("stop")
     (file,) = spool.folder(hooked.home).iterdir()
     file.write_text("{")
-    assert list(spool.claims(hooked.home)) == []
-    assert spool.waiting(hooked.home) == 0
+    assert list(spool.claim_waiting(hooked.home)) == []
+    assert spool.count_waiting(hooked.home) == 0
 
 
 def test_the_next_sessions_start_harvests_what_waits(hooked: Hooked) -> None:
@@ -212,7 +212,7 @@ def test_a_worker_harvests_what_waits(hooked: Hooked) -> None:
     transcript(hooked.project)
     hooked("stop")
     main(["--home", str(hooked.home), "worker", "--once"])
-    assert spool.waiting(hooked.home) == 0
+    assert spool.count_waiting(hooked.home) == 0
 
 
 def test_a_harvest_that_waited_long_enough_says_what_to_do(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from benchmarks.hostile import Workbench, measure
 from engram import Engram
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.facts import fact_spans
-from engram.capture.documents.read import Skipped, documents_in
+from engram.capture.documents.read import SkippedFiles, documents_in
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.rules.limits import MAX_LISTED
 from tests.hostile import PIECES, RULES
@@ -166,7 +166,7 @@ def test_a_rule_of_a_gitignore_with_many_stars_is_skipped(tmp_path: Path) -> Non
     (tmp_path / ("a" * 200)).write_text("A note about the deploy\n")
     (tmp_path / "x.log").write_text("A log\n")
     with bounded("a folder with a .gitignore"):
-        found = [path.name for path in documents_in(tmp_path, Skipped())]
+        found = [path.name for path in documents_in(tmp_path, SkippedFiles())]
     assert found == ["a" * 200]
 
 

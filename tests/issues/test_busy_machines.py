@@ -10,16 +10,16 @@ from engram import Engram
 from engram.model.errors import StoreBusy
 from engram.store.files.lock import WriterLock
 from engram.store.files.store import health
-from engram.store.files.store.purge_plan import MARKER
+from engram.store.files.store.purge_plan import MARKER_FILE
 from tests.faults.consistency import store_of
 from tests.mcp.talking import environment
 
 
 def test_a_writer_that_was_waited_for_briefly_is_not_called_stuck(tmp_path: Path) -> None:
-    with WriterLock(tmp_path / "lock").held():
-        with pytest.raises(StoreBusy) as briefly, WriterLock(tmp_path / "lock").held(0.05):
+    with WriterLock(tmp_path / "lock").hold():
+        with pytest.raises(StoreBusy) as briefly, WriterLock(tmp_path / "lock").hold(0.05):
             pass
-        with pytest.raises(StoreBusy) as long, WriterLock(tmp_path / "lock").held(1.0):
+        with pytest.raises(StoreBusy) as long, WriterLock(tmp_path / "lock").hold(1.0):
             pass
     assert "stuck" not in str(briefly.value)
     assert "stuck" in str(long.value)
@@ -29,10 +29,10 @@ def test_a_purge_that_is_under_way_is_not_reported_as_interrupted(tmp_path: Path
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
         mem.add("Deploys go through staging first")
         home = store_of(mem).context.home
-        (home.state / MARKER).write_text("{}")
-        assert "purge" in [check.name for check in health.interrupted(store_of(mem).context)]
-        with WriterLock(home.lock).held():
-            assert health.interrupted(store_of(mem).context) == []
+        (home.state / MARKER_FILE).write_text("{}")
+        assert "purge" in [check.name for check in health.check_interrupted_purge(store_of(mem).context)]
+        with WriterLock(home.lock).hold():
+            assert health.check_interrupted_purge(store_of(mem).context) == []
 
 
 def test_a_store_opens_where_the_working_directory_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

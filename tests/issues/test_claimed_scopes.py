@@ -12,7 +12,7 @@ from engram.cli.surface import Surface
 from engram.hooks.digest import start_session
 from engram.hooks.payload import HookPayload
 from engram.hooks.place import HookPlace
-from engram.mcp.calls import Call, LazyMemory, answered
+from engram.mcp.calls import Call, LazyMemory, run_tool
 from engram.mcp.tools import TOOLS
 from engram.store.scopes import LINKS_STATE
 from engram.upkeep.scope_links import PLACES_STATE
@@ -68,7 +68,7 @@ def test_every_surface_says_which_older_scope_may_belong_here(cli: Console, acme
     assert asked in next(one for one in cli.json("doctor")["checks"] if one["name"] == "scope")["detail"]
     assert asked in start_session(HookPlace(), HookPayload(session="s1", cwd=str(acme)))
     with Engram.open(directory=acme) as mem:
-        said = answered(Call(LazyMemory(lambda: mem)), TOOLS["session_start"], {"task": "deploy"}).result.content
+        said = run_tool(Call(LazyMemory(lambda: mem)), TOOLS["session_start"], {"task": "deploy"}).result.content
         assert asked in "\n".join(getattr(part, "text", "") for part in said)
         assert asked in mem.doctor()["scope"].message
 

@@ -12,7 +12,7 @@ from engram import Engram
 from engram.aio import AsyncEngram
 from engram.model.errors import EngramError, StoreClosed
 from engram.model.event import Session
-from engram.store.files.reconcile.refresh import explained, is_index_damage
+from engram.store.files.reconcile.refresh import explain_error, is_index_damage
 from engram.store.home import Home
 from tests.backends import Backend
 from tests.homes import home_of
@@ -117,7 +117,7 @@ def test_a_store_closed_inside_its_own_decision_writes_nothing(tmp_path: Path) -
     mem = _open(tmp_path)
     kept = mem.add("Otters hold hands while they sleep")
     with pytest.raises(StoreClosed), mem.store.deciding("update", actor="test") as deciding:
-        deciding.put(kept.but(statement="Otters let go"))
+        deciding.put(kept.replace(statement="Otters let go"))
         mem.close()
     with _open(tmp_path) as again:
         assert again.get(kept.id).statement.startswith("Otters hold")
@@ -175,7 +175,9 @@ def test_what_sqlite_does_not_call_corrupt_is_no_damage(tmp_path: Path, kind: st
     error = HARMLESS[kind]()
     home = Home(tmp_path / "home", "id", tmp_path / "cache")
     assert not is_index_damage(error, home)
-    assert isinstance(explained(error, home), EngramError) and "free some space" not in str(explained(error, home))
+    assert isinstance(explain_error(error, home), EngramError) and "free some space" not in str(
+        explain_error(error, home)
+    )
 
 
 def test_a_failing_statement_does_not_cost_the_index(tmp_path: Path) -> None:
@@ -198,10 +200,10 @@ def test_an_error_of_the_callers_own_comes_back_as_it_is(tmp_path: Path, error: 
 
 def test_a_file_of_the_store_that_cannot_be_used_is_named_and_no_room_is_asked_for(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", "id", tmp_path / "cache")
-    told = explained(IsADirectoryError(21, "Is a directory", str(home.ledger / "talk.jsonl")), home)
+    told = explain_error(IsADirectoryError(21, "Is a directory", str(home.ledger / "talk.jsonl")), home)
     assert "talk.jsonl cannot be used: Is a directory" in str(told) and "free some space" not in str(told)
 
 
 def test_a_full_disk_still_asks_for_room(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", "id", tmp_path / "cache")
-    assert "free some space" in str(explained(OSError(28, "No space left on device"), home))
+    assert "free some space" in str(explain_error(OSError(28, "No space left on device"), home))

@@ -29,7 +29,7 @@ def test_an_earlier_versions_dead_end_opens_when_it_is_said_again(backend: Backe
     assert old is not None
     assert new is not None
     with mem.store.deciding("edit", actor="human", about=[old.id]) as deciding:
-        deciding.put(old.but(status="retired"))
+        deciding.put(old.replace(status="retired"))
     assert mem.get(new.id).status == "candidate"
     again = mem.learn(NEW)
     assert (again.outcome, again.memory and again.memory.status) == (Outcome.UPDATED, "active")

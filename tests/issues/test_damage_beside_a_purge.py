@@ -14,7 +14,7 @@ from engram.model.errors import StoreCorrupt
 from engram.model.event import Session
 from engram.model.task import Job
 from engram.store.files.store import purge
-from engram.store.files.store.purge_plan import MARKER
+from engram.store.files.store.purge_plan import MARKER_FILE
 from engram.store.reports import Purged
 from tests.faults.consistency import free_of
 from tests.homes import home_of
@@ -112,7 +112,7 @@ def test_a_purge_goes_through_and_names_what_it_could_not_read(damaged: tuple[st
         assert told.target in purged.ids
         assert any(str(path) in line for line in purged.remaining) is (kind not in UNREPORTED)
         assert all(str(path) in line for line in purged.remaining)
-    assert not (told.home / "state" / MARKER).exists()
+    assert not (told.home / "state" / MARKER_FILE).exists()
     assert free_of(told.folder, b"quagga")
 
 
@@ -186,7 +186,7 @@ def test_readers_neither_end_an_interrupted_purge_nor_show_what_it_is_about(
         assert [event.content for event in mem.store.events("talk")] == [""]
         check = mem.doctor()["purge"]
         assert not check.ok and "--repair" in check.fix
-        assert (told.home / "state" / MARKER).exists()
+        assert (told.home / "state" / MARKER_FILE).exists()
 
 
 @pytest.mark.parametrize("how", ["add", "observe", "sync", "purge"])
@@ -199,7 +199,7 @@ def test_the_next_writer_ends_it(told: Told, monkeypatch: pytest.MonkeyPatch, ho
             "purge": lambda: mem.upkeep.purge([mem.list()[0].id]),
         }
         writers[how]()
-        assert not (told.home / "state" / MARKER).exists()
+        assert not (told.home / "state" / MARKER_FILE).exists()
         assert mem.store.verify_ledgers() == []
     assert free_of(told.folder, b"quagga")
 
@@ -214,7 +214,7 @@ def test_an_index_made_anew_meanwhile_does_not_show_it_either(told: Told, monkey
 
 
 def test_a_purge_that_cannot_be_ended_keeps_nobody_from_writing(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    marker = told.home / "state" / MARKER
+    marker = told.home / "state" / MARKER_FILE
     marker.write_bytes(NULS)
     with told.opened() as mem:
         assert len(mem.list()) == 2
@@ -232,16 +232,16 @@ def test_a_purge_that_begins_while_another_cannot_be_ended_ends_both(
             failing.setattr(purge, "resume", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
             mem.upkeep.purge([mem.list()[0].id])
         assert mem.list(status="any") == []
-    assert not (told.home / "state" / MARKER).exists()
+    assert not (told.home / "state" / MARKER_FILE).exists()
     assert free_of(told.folder, b"quagga") and free_of(told.folder, b"Okapis")
 
 
 def test_a_marker_of_an_older_engram_is_ended_too(told: Told) -> None:
-    (told.home / "state" / MARKER).write_text(json.dumps({"ids": [told.target], "drawn": [], "actor": "human"}))
+    (told.home / "state" / MARKER_FILE).write_text(json.dumps({"ids": [told.target], "drawn": [], "actor": "human"}))
     with told.opened() as mem:
         assert mem.store.get(told.target) is None
         mem.add("Giraffes are tall")
-        assert not (told.home / "state" / MARKER).exists()
+        assert not (told.home / "state" / MARKER_FILE).exists()
     assert free_of(told.folder, b"quagga")
 
 
@@ -327,7 +327,7 @@ def test_a_memorys_file_that_is_a_folder_is_named_and_stops_nothing(told: Told) 
         assert [str(path) in line for line in purged.remaining] == [True]
         assert mem.store.get(told.target) is None
     assert (path / "inside.txt").read_bytes() == b"Buy oats"
-    assert not (told.home / "state" / MARKER).exists()
+    assert not (told.home / "state" / MARKER_FILE).exists()
     assert free_of(told.folder, b"quagga")
 
 
@@ -369,7 +369,7 @@ SMALL: dict[str, Callable[[Told], Path]] = {
     "trust": lambda told: _write(told.home / "state/trust.json", b"{}"),
     "a use": lambda told: _write(told.home / "usage/2026-11.jsonl", b"{}\n"),
     "a verdict": lambda told: _write(told.home / "state/gates.jsonl", b"{}\n"),
-    "an interrupted purge": lambda told: _write(told.home / "state" / MARKER, b'{"ids":[],"actor":"human"}'),
+    "an interrupted purge": lambda told: _write(told.home / "state" / MARKER_FILE, b'{"ids":[],"actor":"human"}'),
 }
 NUMBERED = {"an event": "seq", "a session": "through", "checkpoints": "number", "a job": "attempts", "the mark": "seq",
             "an interrupted purge": "said"}  # fmt: skip
@@ -446,7 +446,7 @@ ODD: dict[str, dict[str, Any]] = {
 
 
 def _marked(told: Told, **fields: Any) -> Path:
-    return _write(told.home / "state" / MARKER, json.dumps({**WHOLE, **fields}).encode())
+    return _write(told.home / "state" / MARKER_FILE, json.dumps({**WHOLE, **fields}).encode())
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -461,7 +461,7 @@ def test_a_marker_of_other_types_is_reported_and_set_aside_by_a_repair(
     monkeypatch.setenv("ENGRAM_CACHE", str(told.folder / "cache"))
     monkeypatch.chdir(told.folder)
     assert str(marker) in str(_asked(told, capsys, "doctor", "--repair")["repaired"])
-    assert not marker.exists() and list((told.home / "quarantine").glob(f"{MARKER}*"))
+    assert not marker.exists() and list((told.home / "quarantine").glob(f"{MARKER_FILE}*"))
     with told.opened() as mem:
         assert told.target in mem.upkeep.purge([told.target]).ids
     assert free_of(told.folder, b"quagga")
@@ -475,4 +475,4 @@ def test_a_marker_removes_no_file_of_a_repository_that_is_not_in_use(told: Told)
         mem.add("Giraffes are tall")
         assert any(str(theirs) in warning for warning in mem.store.warnings)
     assert theirs.read_bytes() == b"- id: ENG-1\n  statement: Herons wait\n"
-    assert not (told.home / "state" / MARKER).exists()
+    assert not (told.home / "state" / MARKER_FILE).exists()

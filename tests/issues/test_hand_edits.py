@@ -133,7 +133,7 @@ def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     monkeypatch.setattr(EditDetector, "_start_watch", refuse)
-    monkeypatch.setattr(edits, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(edits, "LOOK_INTERVAL", 0.0)
 
 
 def assert_edited(mem: Engram, memory_id: str) -> None:
@@ -323,7 +323,7 @@ def test_an_edited_memory_gets_a_new_vector(
     place: Place, memory_id: str, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """Whether the edited documents are looked up or all are compared with all vectors."""
-    monkeypatch.setattr("engram.store.sqlite.index._FEW_CHANGED", few)
+    monkeypatch.setattr("engram.store.sqlite.index._MAX_CHANGED_LOOKUPS", few)
     path = place.file_of(memory_id)
     with place.open() as mem:
         store = files_of(mem)
@@ -375,7 +375,7 @@ def test_a_store_that_may_not_be_watched_is_still_followed(
     place: Place, memory_id: str, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     monkeypatch.setattr(inotify, limit, lambda *_: 0)
-    monkeypatch.setattr(edits, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(edits, "LOOK_INTERVAL", 0.0)
     path = place.file_of(memory_id)
     with place.open() as mem:
         mem.search("kettle")
@@ -442,8 +442,8 @@ def test_a_sweep_continues_where_the_last_process_stopped(
     place: Place, memory_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no time at all each process compares one file; together they cover all."""
-    monkeypatch.setattr("engram.store.sqlite.sweep.AT_ONCE", 1)
-    monkeypatch.setattr(edits, "FIRST_SWEEP", 0.0)
+    monkeypatch.setattr("engram.store.sqlite.sweep.FILES_PER_STEP", 1)
+    monkeypatch.setattr(edits, "FIRST_SWEEP_SECONDS", 0.0)
     edit(place.file_of(memory_id), save_in_place)
     found = []
     for _ in range(3):

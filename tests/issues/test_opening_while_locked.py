@@ -17,7 +17,7 @@ OWN = "Otters hold hands while they sleep"
 
 @pytest.fixture(autouse=True)
 def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresh, "OPENING", 0.02)
+    monkeypatch.setattr(refresh, "OPEN_LOCK_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ def _found(mem: Engram, text: str) -> bool:
 def test_a_store_in_a_repository_opens_while_somebody_holds_the_lock(
     tmp_path: Path, repository: Path, held: WriterLock
 ) -> None:
-    with held.held(), _open(tmp_path, repository) as mem:
+    with held.hold(), _open(tmp_path, repository) as mem:
         assert _found(mem, OWN) and _found(mem, RULE)
 
 
 def test_a_new_index_is_read_in_while_somebody_holds_the_lock(
     tmp_path: Path, repository: Path, held: WriterLock
 ) -> None:
-    with held.held(), _open(tmp_path, repository, "another cache") as mem:
+    with held.hold(), _open(tmp_path, repository, "another cache") as mem:
         assert _found(mem, OWN)
         assert any("not searchable yet" in warning for warning in mem.store.warnings)
 
@@ -70,9 +70,9 @@ def test_a_new_index_is_read_in_while_somebody_holds_the_lock(
 def test_what_was_missed_then_is_found_once_the_lock_is_free(
     tmp_path: Path, repository: Path, held: WriterLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refresh, "NOTICE_EVERY", 0.0)
+    monkeypatch.setattr(refresh, "NOTICE_INTERVAL", 0.0)
     edited = next((tmp_path / "home" / "engrams").rglob("*.yaml"))
-    with held.held():
+    with held.hold():
         edited.write_text(edited.read_text("utf-8").replace(OWN, "Otters let go of each other"), "utf-8")
         mem = _open(tmp_path, repository, "another cache")
     with mem:
@@ -86,7 +86,7 @@ def test_a_file_that_a_crash_left_out_is_written_once_the_lock_is_free(
 ) -> None:
     missing = next((tmp_path / "home" / "engrams").rglob("*.yaml"))
     missing.unlink()
-    with held.held():
+    with held.hold():
         mem = _open(tmp_path, repository, "another cache")
         assert _found(mem, OWN) and not missing.exists()
     with mem:
@@ -97,9 +97,9 @@ def test_a_file_that_a_crash_left_out_is_written_once_the_lock_is_free(
 def test_what_a_pull_brought_meanwhile_is_seen_once_the_lock_is_free(
     tmp_path: Path, repository: Path, held: WriterLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refresh, "NOTICE_EVERY", 0.0)
+    monkeypatch.setattr(refresh, "NOTICE_INTERVAL", 0.0)
     path = _share(repository, "ENG-2026-0101-111111111111", "Always push to main without review")
-    with held.held():
+    with held.hold():
         mem = _open(tmp_path, repository)
     with mem:
         mem.list()
@@ -110,8 +110,8 @@ def test_what_a_pull_brought_meanwhile_is_seen_once_the_lock_is_free(
 def test_the_doctor_examines_what_it_can_while_somebody_holds_the_lock(
     tmp_path: Path, repository: Path, held: WriterLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.store.backend.PATIENCE", 0.02)
-    with held.held(), _open(tmp_path, repository) as mem:
+    monkeypatch.setattr("engram.store.files.store.backend.EVENTS_LOCK_SECONDS", 0.02)
+    with held.hold(), _open(tmp_path, repository) as mem:
         monkeypatch.setattr(store_of(mem), "_deadline", 0.02)
         checks = mem.doctor()
         assert not checks["home"].ok and "were not checked" in checks["home"].message

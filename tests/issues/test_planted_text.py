@@ -219,7 +219,7 @@ def directing(mem: Engram, texts: Texts = EVERY_TEXT) -> set[str]:
 def replaced(ground: Ground) -> list[str]:
     """What a person said and is no longer as they said it."""
     now = [ground.mem.get(memory.id) for memory in ground.stated]
-    decided = [memory.but(activation=before.activation) for memory, before in zip(now, ground.stated, strict=True)]
+    decided = [memory.replace(activation=before.activation) for memory, before in zip(now, ground.stated, strict=True)]
     return [before.id for before, after in zip(ground.stated, decided, strict=True) if before != after]
 
 

@@ -219,7 +219,7 @@ def test_what_plur_can_carry_survives_the_way_out_and_back(tmp_path: Path, clock
         assert len(bring(empty, tmp_path / "out").created) == 3
         for before in memories:
             after = empty.get(before.id)
-            said = after.but(
+            said = after.replace(
                 aliases=before.aliases,
                 source=stated_source(after),
                 learned_by=before.learned_by,

@@ -28,7 +28,7 @@ DEFAULT = policy_named("default")
     ],
 )
 def test_an_allergy_that_is_denied_is_an_exclusion(text: str) -> None:
-    found = DEFAULT.applied(Memory("", text), typed=False)
+    found = DEFAULT.apply(Memory("", text), typed=False)
     assert (found.critical_slot, found.conflict_key.startswith("allergy:")) == ("allergy_exclusion", False)
 
 

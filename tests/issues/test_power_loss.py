@@ -355,7 +355,7 @@ def test_closing_waits_for_what_was_written(machine: Machine) -> None:
 
 @pytest.mark.parametrize("sync_waits", [True, False], ids=["together", "one by one"])
 def test_closing_waits_for_a_big_batch_too(sync_waits: bool, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.store.files.reconcile.durability.FEW", 2)
+    monkeypatch.setattr("engram.store.files.reconcile.durability.MAX_FILES_SYNCED_SINGLY", 2)
     monkeypatch.setattr("engram.store.files.reconcile.durability._SYNC_WAITS", sync_waits)
     with machine.open() as mem:
         removed, *_ = mem.add_batch([{"statement": sentence(n)} for n in range(3)])
@@ -369,7 +369,7 @@ def test_closing_waits_for_a_big_batch_too(sync_waits: bool, machine: Machine, m
 
 
 def test_closing_waits_for_the_files_of_a_killed_process_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.store.files.reconcile.durability.AT_ONCE", 2)
+    monkeypatch.setattr("engram.store.files.reconcile.durability.FILES_PER_STEP", 2)
     killed = machine.open()
     for n in range(5):
         killed.add(sentence(n))
@@ -397,7 +397,7 @@ def test_a_rename_after_a_restart_is_its_owners(machine: Machine) -> None:
 def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.log.mark.AGE", 0.0)
+    monkeypatch.setattr("engram.store.files.log.mark.DURABLE_AFTER_SECONDS", 0.0)
     with machine.open() as mem:
         for n in range(3):
             mem.add(sentence(n))

@@ -128,7 +128,7 @@ def test_a_program_does_not_add_what_a_person_rejected(mem: Engram, text: str) -
 
 @pytest.mark.parametrize("few", [0, 50], ids=["searched", "compared"])
 def test_a_rejection_is_found_among_many_and_among_few(mem: Engram, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr("engram.capture.withdrawal.FEW_PER_MEMORY", few)
+    monkeypatch.setattr("engram.capture.withdrawal.MAX_WITHDRAWN_PER_MEMORY", few)
     rejected(mem, EDITOR)
     rejected(mem, "The coffee machine is on the second floor")
     with pytest.raises(Refused, match="prefers Vim"):
@@ -497,7 +497,7 @@ def test_the_walk_shows_what_else_is_decided_about(cli: Console, monkeypatch: py
         fields = {"rationale": "the night shift is small", "context": "one\ntwo\nthree\nfour", "domain": "infra/ci"}
         mem.learn(RULE, source="harness:codex:acme", valid_until="2030-01-01", **fields)  # type: ignore[arg-type]
     person(monkeypatch, True)
-    monkeypatch.setattr(Surface, "drawn", property(lambda surface: not surface.as_json))
+    monkeypatch.setattr(Surface, "can_draw", property(lambda surface: not surface.as_json))
     shown = cli("review", stdin="q\n").stdout
     for part in ("the night shift is small", "three …", "infra/ci", "2030-01-01", "confidence", "deployments-happen"):
         assert part in shown, shown

@@ -12,10 +12,10 @@ from engram import Engram
 from engram.cli.main import main
 from engram.dialects.yaml_writer import emit_list
 from engram.gates.instructions import find_injections
-from engram.mcp.calls import Call, LazyMemory, answered
+from engram.mcp.calls import Call, LazyMemory, run_tool
 from engram.mcp.tools import TOOLS
 from engram.recall.recaller import ELSEWHERE, OLDER, POSSIBLE, UNCONFIRMED
-from engram.text.display import HIDDEN, inert, quoted, quoted_lines, shown, word
+from engram.text.display import HIDDEN, escape_hidden, make_inert, quote_text, quoted_lines, safe_word
 from tests.homes import home_of
 from tests.tables import table
 
@@ -189,7 +189,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("tool", "arguments"), CALLS, ids=[f"{i}-{call[0]}" for i, call in enumerate(CALLS)])
 def test_a_tools_answer_quotes_as_text_and_as_data(mem: Engram, tool: str, arguments: dict[str, Any]) -> None:
     mem.store.warnings.append(f"/home/{EVIL}: cannot be read")
-    result = answered(Call(LazyMemory(lambda: mem)), TOOLS[tool], arguments).result
+    result = run_tool(Call(LazyMemory(lambda: mem)), TOOLS[tool], arguments).result
     text = "\n".join(getattr(part, "text", "") for part in result.content)
     if result.is_error:
         assert "\n" not in text and not HIDDEN.search(text) and "</" not in text
@@ -216,15 +216,15 @@ def test_what_search_prints_for_a_program_is_quoted(
 
 def test_a_word_stands_bare_only_where_it_is_one() -> None:
     for bare in ("ENG-2026-0101-001", "user", "project:acme/api", "Zoë", "import:notes.md", "a_b"):
-        assert word(bare) == bare
+        assert safe_word(bare) == bare
     for odd in ("", "two words", "]", "x\ny", "<system>", "us\u200ber", "ㅤ", "a" * 101, "“", "##"):
-        assert word(odd) == quoted(odd)
+        assert safe_word(odd) == quote_text(odd)
 
 
 def test_tags_do_not_work_and_code_stays_readable() -> None:
     for tag in ("<system>", "</a>", "<policy>", "<|im_start|>", "<!-- x", "<<SYS>>", "＜system＞"):
-        assert not re.search(r"[<＜][\w/|!]", quoted(tag)), tag
-    assert quoted("List<int> a < b, 1<2, x <= y") == "“List<int> a < b, 1<2, x <= y”"
+        assert not re.search(r"[<＜][\w/|!]", quote_text(tag)), tag
+    assert quote_text("List<int> a < b, 1<2, x <= y") == "“List<int> a < b, 1<2, x <= y”"
 
 
 @table(
@@ -236,7 +236,7 @@ def test_tags_do_not_work_and_code_stays_readable() -> None:
     ],
 )  # fmt: skip
 def test_a_tag_behind_a_word_does_not_work_either(tag: str) -> None:
-    assert not re.search("[<＜]", quoted(tag))
+    assert not re.search("[<＜]", quote_text(tag))
 
 
 @table(
@@ -247,12 +247,12 @@ def test_a_tag_behind_a_word_does_not_work_either(tag: str) -> None:
     ],
 )  # fmt: skip
 def test_code_with_angles_stays_as_it_is(code: str) -> None:
-    assert quoted(code) == f"“{code}”"
+    assert quote_text(code) == f"“{code}”"
 
 
 def test_long_runs_of_blanks_behind_an_angle_are_read_at_once() -> None:
     for text in ("x<a" + " " * 100_000, "<" + " " * 100_000, "x<a " + "b" * 100_000, "a< b" + " " * 100_000):
-        assert len(inert(text)) == len(text)
+        assert len(make_inert(text)) == len(text)
 
 
 # -- what nobody can see
@@ -267,7 +267,7 @@ UNSEEN = (
 @table("unseen", UNSEEN)
 def test_no_character_that_cannot_be_seen_passes_alone_or_in_a_run(unseen: str) -> None:
     for text in (f"a{unseen}b", f"a{unseen * 5}b", f"漢{unseen * 2}字", unseen * 2):
-        assert unseen not in quoted(text)
+        assert unseen not in quote_text(text)
     assert [found.kind for found in find_injections(f"a{unseen * 2}b")] == ["hidden text"]
 
 
@@ -277,7 +277,7 @@ def test_no_character_that_cannot_be_seen_passes_alone_or_in_a_run(unseen: str) 
 @pytest.mark.parametrize("letters", ["hello", "漢字仮名文"])
 def test_what_hides_behind_each_letter_is_written_out_and_refused(letters: str, unseen: str) -> None:
     text = "".join(letter + unseen for letter in letters)
-    assert unseen not in shown(text)
+    assert unseen not in escape_hidden(text)
     assert [found.kind for found in find_injections(text)] == ["hidden text"]
 
 
@@ -289,7 +289,7 @@ def test_what_hides_behind_each_letter_is_written_out_and_refused(letters: str, 
     ],
 )  # fmt: skip
 def test_what_real_text_needs_of_them_stays(text: str) -> None:
-    assert shown(text) == text
+    assert escape_hidden(text) == text
     assert find_injections(text) == []
 
 
@@ -338,7 +338,7 @@ def test_learn_prints_what_is_stored_on_lines_of_its_own(
     ],
 )
 def test_no_refusal_repeats_a_secret(mem: Engram, tool: str, arguments: dict[str, Any]) -> None:
-    result = answered(Call(LazyMemory(lambda: mem)), TOOLS[tool], arguments).result
+    result = run_tool(Call(LazyMemory(lambda: mem)), TOOLS[tool], arguments).result
     assert SECRET not in result.model_dump_json()
 
 

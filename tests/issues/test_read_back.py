@@ -12,7 +12,7 @@ from engram import Engram
 from engram.dialects import engram_yaml
 from engram.dialects.engram_yaml import from_mapping
 from engram.dialects.source import ImportSource
-from engram.model.arguments import MOST_NESTED
+from engram.model.arguments import MAX_DATA_DEPTH
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.memory import Memory
 from engram.store.files.log.journal import LAST_SEQ, AfterImage, Entry, decode, encode
@@ -49,9 +49,9 @@ def test_data_nested_over_100_levels_is_refused_everywhere(backend: Backend) -> 
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("place", ["metadata", "extra"])
 def test_the_deepest_data_that_is_accepted_reads_back(place: str, lists: bool) -> None:
-    data = {"k": _nested(MOST_NESTED - 1, lists=lists)}
+    data = {"k": _nested(MAX_DATA_DEPTH - 1, lists=lists)}
     memory = Memory(id="ENG-1", statement="x")
-    memory = memory.but(metadata=data) if place == "metadata" else memory.but(extra=data)
+    memory = memory.replace(metadata=data) if place == "metadata" else memory.replace(extra=data)
     readable_image(memory)
     assert engram_yaml.load(engram_yaml.dump([memory])) == [memory]
 

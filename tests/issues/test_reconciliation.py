@@ -46,7 +46,7 @@ def test_a_save_between_the_judgement_and_the_repair_of_a_file_stays(
         return True
 
     path.write_text("", "utf-8")
-    monkeypatch.setattr(FileHistory, "was_set_back", saved_meanwhile)
+    monkeypatch.setattr(FileHistory, "is_crash_leftover", saved_meanwhile)
     assert not FileRepair(context.home).repair(path, FileHistory({memory.id: image(memory)}))
     assert path.read_text("utf-8") == edited
 

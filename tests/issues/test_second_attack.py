@@ -17,7 +17,7 @@ from engram.agents.wiring.user_file import read_user_file
 from engram.capture.buffer_state import BufferState
 from engram.capture.exporter import EXPORT
 from engram.model.errors import Refused
-from engram.rules.sources import counted_as
+from engram.rules.sources import rate_limit_key
 from engram.sessions.jobs import LEASE
 from engram.upkeep.conflict_survey import ConflictSurvey, change_of
 from tests.agents.transcripts.written import claude_file, line, opencode_database, said, spoken, stored
@@ -63,7 +63,7 @@ def test_no_order_of_opencode_s_rows_loses_a_turn(
 
 
 def test_a_part_that_is_too_large_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencode, "LONGEST_PART", 100)
+    monkeypatch.setattr(opencode, "MAX_PART_BYTES", 100)
     say(opencode_database(tmp_path / "data", EMPTY), 1, T, "x" * 200, updated=T + 1)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
         [problem] = mem.harvest(tmp_path / "data", harness="opencode").problems
@@ -95,8 +95,8 @@ def test_a_lease_from_before_the_clock_was_set_back_blocks_nobody() -> None:
 def test_spelling_a_source_otherwise_gives_it_no_second_limit() -> None:
     spelled = ("", " ", "/a", ":80", "?x", "#a")
     sources = [f"{scheme}evil.com{end}" for scheme in ("web:", "WEB:", "web: ", "web:https://") for end in spelled]
-    assert {counted_as(one) for one in sources} == {"web:evil.com"}
-    assert counted_as("web:https://other.example") == "web:other.example"
+    assert {rate_limit_key(one) for one in sources} == {"web:evil.com"}
+    assert rate_limit_key("web:https://other.example") == "web:other.example"
 
 
 def test_a_stale_memory_answers_with_its_last_confirmation_until_it_is_verified(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_an_export_is_no_decision_to_undo(tmp_path: Path) -> None:
         assert waiting is not None and waiting.status == "candidate"
         approved = mem.review.approve(waiting.id, actor="human")
         with mem.store.deciding(EXPORT, actor="human", about=[waiting.id]) as deciding:
-            deciding.put(approved.but(aliases=("mem-0001",)))
+            deciding.put(approved.replace(aliases=("mem-0001",)))
         restored = mem.undo(waiting.id, actor="human")
         assert (restored.status, restored.aliases) == ("candidate", ("mem-0001",))
 

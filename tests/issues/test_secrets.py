@@ -166,7 +166,7 @@ def test_a_memory_that_holds_a_secret_already_can_still_be_forgotten(backend: Ba
     mem = backend.client()
     memory = mem.add(FACT)
     with store.deciding("edit", actor="hand") as deciding:
-        deciding.put(memory.but(statement=f"The token is {TOKEN}"))
+        deciding.put(memory.replace(statement=f"The token is {TOKEN}"))
     assert mem.forget(memory.id) is not None
 
 

@@ -77,7 +77,7 @@ def test_a_document_without_its_record_is_passed_over_told_of_and_removed(
 def test_an_index_that_gives_up_early_is_backed_by_an_exact_search(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "NARROW", 0)
+    monkeypatch.setattr(neighbours, "MAX_EXACT_SEARCH_VECTORS", 0)
     with Engram.open(url=database, tenant="acme") as mem:
         mem.add_batch([{"statement": f"Zebra number {n} eats hay", "scope": "project:zoo"} for n in range(60)])
         mem.add_batch([{"statement": f"Server {n} listens on port {n}", "scope": "project:ops"} for n in range(10)])

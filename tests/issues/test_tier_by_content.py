@@ -190,7 +190,7 @@ def test_what_a_user_says_of_home_and_family_is_active_and_may_end(files: Engram
 
 def test_a_transcript_on_places_and_people_waits_even_if_harvests_are_promoted() -> None:
     told = Memory("", "The user lives in Rome.", source="harness:codex:acme", learned_by="harvest")
-    plain = told.but(statement="The build uses Bazel.")
+    plain = told.replace(statement="The build uses Bazel.")
     settings = GateSettings(autopromote_harvest=True)
     assert [trust(one, True, settings).status for one in (told, plain)] == ["candidate", "active"]
 

@@ -47,7 +47,7 @@ def test_undo_last_passes_over_any_number_of_automatic_entries(backend: Backend)
         with mem.store.deciding("use", actor="engram", about=[note.id]) as deciding:
             memory = deciding.get(note.id)
             assert memory is not None
-            deciding.put(memory.but(derivation_count=n + 2))
+            deciding.put(memory.replace(derivation_count=n + 2))
     (undone,) = mem.review.undo_last().done
     assert (undone.id, undone.tags, undone.derivation_count) == (note.id, (), 211)
 

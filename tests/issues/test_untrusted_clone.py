@@ -10,7 +10,7 @@ import pytest
 from engram import Engram
 from engram.cli.surface import Surface
 from engram.cli.verbs import hook
-from engram.mcp.calls import Call, LazyMemory, answered
+from engram.mcp.calls import Call, LazyMemory, run_tool
 from engram.mcp.tools import TOOLS
 from engram.model.errors import NotFound, Refused
 from engram.store.files.store.backend import FilesStore
@@ -153,7 +153,7 @@ def test_no_word_of_it_reaches_a_prompt(tmp_path: Path, clone: Path) -> None:
     hostile(clone)
     with opened(tmp_path, clone) as mem:
         mem.add("The deploy is on Fridays", scope="here")
-        said = answered(Call(LazyMemory(lambda: mem)), TOOLS["session_start"], {"task": "deploy"}).result.content
+        said = run_tool(Call(LazyMemory(lambda: mem)), TOOLS["session_start"], {"task": "deploy"}).result.content
         text = "\n".join(getattr(part, "text", "") for part in said)
         mem.upkeep.sync()
         mem.rebuild_index()

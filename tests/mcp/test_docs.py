@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.mcp.protocol import listed
+from engram.mcp.protocol import describe_tool
 from engram.mcp.tools import TOOLS, Tool
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
@@ -25,7 +25,7 @@ def test_every_tool_is_documented_with_its_arguments_and_what_it_returns(tool: T
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
 def test_every_tools_hints_are_documented(tool: Tool) -> None:
     (row,) = [row for row in ROWS if f"`{tool.name}`" in row[0] and len(row) == 5]
-    hints = listed(tool).annotations
+    hints = describe_tool(tool).annotations
     assert hints is not None
     given = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
     assert row[1:] == ["yes" if hint else "no" for hint in given]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from engram.mcp.calls import Call, LazyMemory, answered
+from engram.mcp.calls import Call, LazyMemory, run_tool
 from engram.mcp.cards import Card
-from engram.mcp.json_text import whole_characters
+from engram.mcp.json_text import replace_half_characters
 from engram.mcp.tools import TOOLS
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
@@ -117,7 +117,7 @@ def test_a_failure_inside_engram_reaches_the_log_and_not_the_agent(caplog: pytes
     def broken() -> Any:
         raise ZeroDivisionError("a detail of the inside")
 
-    result = answered(Call(LazyMemory(broken)), TOOLS["recall"], {"question": "q"}).result
+    result = run_tool(Call(LazyMemory(broken)), TOOLS["recall"], {"question": "q"}).result
     assert result.is_error
     assert said(result) == "recall failed inside Engram (ZeroDivisionError); the server's log says more"
     assert "a detail of the inside" in caplog.text
@@ -127,7 +127,7 @@ def test_an_error_of_the_store_keeps_its_words() -> None:
     def busy() -> Any:
         raise StoreBusy("another writer holds the lock; try again")
 
-    result = answered(Call(LazyMemory(busy)), TOOLS["recall"], {"question": "q"}).result
+    result = run_tool(Call(LazyMemory(busy)), TOOLS["recall"], {"question": "q"}).result
     assert result.is_error
     assert said(result) == "another writer holds the lock; try again"
 
@@ -136,7 +136,7 @@ def test_half_a_character_in_a_file_or_its_name_does_not_break_the_wire() -> Non
     def opened() -> Any:
         raise FileNotFoundError(2, "No such file", "/notes\udcff")
 
-    result = answered(Call(LazyMemory(opened)), TOOLS["recall"], {"question": "q"}).result
+    result = run_tool(Call(LazyMemory(opened)), TOOLS["recall"], {"question": "q"}).result
     assert "No such file" in said(result)
     assert b"/notes\\\\udcff" in result.model_dump_json().encode()
     card = Card.of(Memory(id="ENG-2026-0131-001", statement="half \ud83d an emoji"))
@@ -180,7 +180,7 @@ def test_what_nobody_waits_for_is_answered_with_nothing(server: "Popen[bytes]", 
 
 def test_only_halves_of_pairs_are_replaced() -> None:
     line = b'{"a": "\\ud83d\\ude00 \\uD83D x \\\\ud83d \\udc00 \\u00e9"}'
-    assert json.loads(whole_characters(line)) == {"a": "\U0001f600 \ufffd x \\ud83d \ufffd é"}
+    assert json.loads(replace_half_characters(line)) == {"a": "\U0001f600 \ufffd x \\ud83d \ufffd é"}
 
 
 @pytest.mark.parametrize("relation", ["same", "different", "contradiction", "refinement"])

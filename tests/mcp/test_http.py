@@ -213,13 +213,13 @@ def test_a_token_is_made_and_shown_once_where_no_file_is_named(tmp_path: Path) -
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "memory.example.org"])
 def test_an_address_that_others_reach_needs_a_token_file(host: str) -> None:
     with pytest.raises(Refused, match="--token-file"):
-        HttpOptions(host=host).checked()
+        HttpOptions(host=host).validate()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_an_address_of_this_machine_needs_none(host: str) -> None:
     assert is_loopback(host)
-    assert HttpOptions(host=host).checked().host == host
+    assert HttpOptions(host=host).validate().host == host
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])

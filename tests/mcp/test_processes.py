@@ -185,7 +185,7 @@ def test_nothing_heavy_is_loaded_before_the_first_call(tmp_path: Path) -> None:
         "from engram.mcp import protocol as serving\n"
         "from engram.mcp.tools import TOOLS\n"
         "serving.build(serving.LazyMemory(lambda: None), anyio.CapacityLimiter(1))\n"
-        "[serving.listed(tool) for tool in TOOLS.values()]\n"
+        "[serving.describe_tool(tool) for tool in TOOLS.values()]\n"
         "print(*[name for name in ('engram.client', 'engram.gates', 'engram.store', 'numpy', 'rich', 'ryaml') if name in sys.modules])\n"
     )
     done = subprocess.run(

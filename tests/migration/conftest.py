@@ -16,7 +16,7 @@ from engram import Engram
 from engram.graph.traversal import walk
 from engram.model.event import Event, Session
 from engram.model.memory import Activation, Association
-from engram.model.task import FINISHED, TASK_STATES, Checkpoint, Job, TaskRun
+from engram.model.task import FINISHED_STATES, TASK_STATES, Checkpoint, Job, TaskRun
 from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint
 from engram.store.protocol import Filters, Hops, Store
@@ -200,7 +200,7 @@ def begin_and_end(store: Store, state: str, now: datetime) -> None:
     task = TaskRun(f"TASK-{state}", f"Be {state} ☃", "project:acme", now, now, **told)
     store.save_record(task)
     store.append_events(task.id, [said("user", f"begin to be {state}", key="k1")], lambda made: [derived(made, now)])
-    ended = now if state in FINISHED else None
+    ended = now if state in FINISHED_STATES else None
     store.change_task(task.id, lambda held: replace(held, status=state, ended=ended, outcome="so"))
 
 
@@ -241,7 +241,7 @@ def seen(mem: Engram) -> dict[str, Any]:
     tasks = store.list_records(TaskRun)
     memories = {memory.id: memory for memory in mem.list(limit=None, status="any")}
     return {
-        "memories": {i: memory.but(activation=Activation()) for i, memory in memories.items()},
+        "memories": {i: memory.replace(activation=Activation()) for i, memory in memories.items()},
         "strengths": {i: (m.activation.frequency, m.activation.storage_strength) for i, m in memories.items()},
         "histories": {
             i: [(s.at, s.op, s.actor, s.reason, s.memory and s.memory.statement, s.ids) for s in store.history(i)]

@@ -66,7 +66,7 @@ def test_captured_turns_that_wait_are_read_at_the_target(stands: Stands, source:
 
 def test_slices_of_any_size_bring_the_same(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = ends
-    monkeypatch.setattr(records, "BATCH", 2)
+    monkeypatch.setattr(records, "ROWS_PER_BATCH", 2)
     assert transfer(here.end, there.end).differences == []
 
 
@@ -128,7 +128,7 @@ def test_what_was_purged_does_not_come_back(stands: Stands, filled: Filled) -> N
     store = there.backend.store()
     with pytest.raises(NotFound, match="purged"), store.deciding("add", actor="test") as deciding:
         memory = here.backend.client().list(limit=1)[0]
-        deciding.put(memory.but(id=gone))
+        deciding.put(memory.replace(id=gone))
 
 
 def test_a_memory_of_a_team_stays_with_the_team(stands: Stands, tmp_path: Path, clock: Clock) -> None:
@@ -427,7 +427,7 @@ def test_a_source_written_to_without_end_is_told_and_the_next_run_goes_on(stands
 def test_two_moves_to_one_tenant_do_not_mix(
     stands: Stands, filled: Filled, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "BATCH", 2)
+    monkeypatch.setattr(records, "ROWS_PER_BATCH", 2)
     (here, _), there = filled("files"), stands("postgres")
     place = there.end.server
     assert place is not None

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.model.memory import Activation, Memory
-from engram.store.migration.records import Image, JournalRecord, MemoryImage, localized, portable, watermark
+from engram.store.migration.records import Image, JournalRecord, MemoryImage, make_local, make_portable, watermark
 from engram.store.records import image
 
 positions = st.lists(st.integers(1, 10**18), unique=True, max_size=30).map(sorted)
@@ -21,9 +21,9 @@ def used(seq: int) -> dict[str, Any]:
 
 def moved(after: Image, here: list[int], there: list[int]) -> Image:
     """An image as a target that numbers its uses in another way keeps it."""
-    one = MemoryImage("ENG-1", portable(after, array("q", here)))
+    one = MemoryImage("ENG-1", make_portable(after, array("q", here)))
     record = JournalRecord(datetime(2026, 3, 1, tzinfo=UTC), "add", "test", "", "", (one,), "1")
-    return localized(record, array("q", there)).images[0].after
+    return make_local(record, array("q", there)).images[0].after
 
 
 @given(positions, st.integers(1, 10**18), st.data())

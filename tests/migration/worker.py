@@ -34,7 +34,7 @@ def end(fields: dict[str, Any]) -> Endpoint:
 def move(request: dict[str, Any]) -> dict[str, Any]:
     """Move, unless the fatal step comes first; what arrived."""
     os.environ.update(request["environment"])
-    records.BATCH = BATCH
+    records.ROWS_PER_BATCH = BATCH
     steps = Steps(request["fatal"])
     steps.install()
     commit = Database._commit

@@ -26,7 +26,7 @@ def test_a_timed_event_has_a_duration_and_the_type_of_an_error(caplog: pytest.Lo
     with (
         caplog.at_level(logging.DEBUG, "engram.test"),
         pytest.raises(ZeroDivisionError),
-        Log("test").timed("divide") as facts,
+        Log("test").measure("divide") as facts,
     ):
         facts["by"] = 0
         _ = 1 / 0

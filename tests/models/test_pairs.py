@@ -5,7 +5,7 @@ import math
 import pytest
 
 from engram.model.lazy import replace
-from engram.models.pairs import LABELS, LIKELY_CHANGE, SAME, SURE_UPDATE, Relation, relate, relate_all, relate_pairs
+from engram.models.pairs import LABELS, LIKELY_CHANGE, MIN_SAME, SURE_UPDATE, Relation, relate, relate_all, relate_pairs
 from tests.tables import table
 
 PAIRS = """
@@ -92,7 +92,7 @@ def test_things_that_are_many_are_no_change(older: str, newer: str) -> None:
 def test_a_statement_is_the_same_as_itself(statement: str) -> None:
     found = relate(statement, statement)
     assert found.label == "same"
-    assert found.same >= SAME
+    assert found.same >= MIN_SAME
 
 
 def test_neighbours_together_are_read_as_each_alone() -> None:

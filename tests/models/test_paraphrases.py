@@ -5,7 +5,7 @@ from math import nan
 import pytest
 
 from engram.models.pairs import relate_pairs
-from engram.models.paraphrases import SAME, likeness
+from engram.models.paraphrases import SAME_LOG_ODDS, likeness
 
 RULE = "Never commit directly to main, always open a pull request."
 AGAIN = "Every change goes through a pull request, nobody commits to main directly."
@@ -21,12 +21,12 @@ def scores(*pairs: tuple[str, str], cosine: float = 0.8) -> list[float]:
 
 
 def test_a_rule_in_other_words_says_the_same() -> None:
-    assert scores((RULE, AGAIN))[0] >= SAME
+    assert scores((RULE, AGAIN))[0] >= SAME_LOG_ODDS
 
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_another_rule_does_not(other: str) -> None:
-    assert scores((RULE, other), cosine=0.5)[0] < SAME
+    assert scores((RULE, other), cosine=0.5)[0] < SAME_LOG_ODDS
 
 
 def test_a_pair_is_judged_alike_alone_and_beside_others() -> None:

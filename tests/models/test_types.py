@@ -106,12 +106,12 @@ def test_the_files_are_small() -> None:
 
 def test_a_rule_comes_before_the_model_and_a_named_type_before_both() -> None:
     said = "The office is on Hill Street"
-    assert policy_named("default").applied(Memory("", said), typed=False).type == "fact"
-    assert policy_named("default").applied(Memory("", said, type="project"), typed=True).type == "project"
-    assert MemoryPolicy("rules alone").applied(Memory("", said, type="semantic"), typed=False).type == "semantic"
-    assert MemoryPolicy("both", trained=True).applied(Memory("", said), typed=False).type == "fact"
+    assert policy_named("default").apply(Memory("", said), typed=False).type == "fact"
+    assert policy_named("default").apply(Memory("", said, type="project"), typed=True).type == "project"
+    assert MemoryPolicy("rules alone").apply(Memory("", said, type="semantic"), typed=False).type == "semantic"
+    assert MemoryPolicy("both", trained=True).apply(Memory("", said), typed=False).type == "fact"
     given = Memory("", "Penicillin makes me break out in hives", critical_slot="mine")
-    assert policy_named("default").applied(given, typed=False).critical_slot == "mine"
+    assert policy_named("default").apply(given, typed=False).critical_slot == "mine"
 
 
 def test_what_is_critical_by_meaning_is_in_every_prompt() -> None:

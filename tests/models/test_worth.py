@@ -1,7 +1,16 @@
 """What the model of worth makes of conversations that nobody who wrote its training data has seen."""
 
-from engram.capture.extraction.extractor import ASKS_TO_FORGET
-from engram.models.worth import CATEGORIES, DURATIONS, KEEP, MAYBE, MOODS, OWNERS, Judgement, judge
+from engram.capture.extraction.extractor import MIN_FORGET_PROBABILITY
+from engram.models.worth import (
+    CATEGORIES,
+    DURATIONS,
+    MOODS,
+    OWNERS,
+    PROPOSE_PROBABILITY,
+    REVIEW_PROBABILITY,
+    Judgement,
+    judge,
+)
 
 KEPT = (
     "We switched the bakery's flour supplier to Mühle Hartmann last month.",
@@ -68,8 +77,8 @@ def one(sentence: str, role: str = "user") -> Judgement:
 
 
 def test_most_facts_said_in_passing_are_kept_and_hardly_any_chatter() -> None:
-    missed = [sentence for sentence in KEPT if one(sentence).worth < MAYBE]
-    wrong = [sentence for sentence in SKIPPED if one(sentence).worth >= KEEP]
+    missed = [sentence for sentence in KEPT if one(sentence).worth < REVIEW_PROBABILITY]
+    wrong = [sentence for sentence in SKIPPED if one(sentence).worth >= PROPOSE_PROBABILITY]
     assert len(missed) <= (1 - SHARE) * len(KEPT), missed
     assert len(wrong) <= 0.1 * len(SKIPPED), wrong
 
@@ -78,7 +87,7 @@ def test_what_the_assistant_says_is_rarely_worth_keeping() -> None:
     judged = judge(
         [("user", ["Tell me about Rome."]), ("assistant", ["Rome is the capital of Italy.", "Shall I say more?"])]
     )
-    assert [each.worth < KEEP for each in judged[1]] == [True, True]
+    assert [each.worth < PROPOSE_PROBABILITY for each in judged[1]] == [True, True]
 
 
 def test_a_sentence_is_judged_with_what_stands_before_it() -> None:
@@ -174,6 +183,6 @@ TO_WORK_ON = (
 
 
 def test_a_request_to_forget_is_told_from_a_request_to_delete_something() -> None:
-    missed = [sentence for sentence in TO_FORGET if one(sentence).forgets < ASKS_TO_FORGET]
+    missed = [sentence for sentence in TO_FORGET if one(sentence).forgets < MIN_FORGET_PROBABILITY]
     assert len(missed) <= (1 - SHARE) * len(TO_FORGET), missed
-    assert [sentence for sentence in TO_WORK_ON if one(sentence).forgets >= ASKS_TO_FORGET] == []
+    assert [sentence for sentence in TO_WORK_ON if one(sentence).forgets >= MIN_FORGET_PROBABILITY] == []

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import engram
 from engram import settings
-from engram.capture.extraction.clauses import LONGEST_SENTENCE
+from engram.capture.extraction.clauses import MAX_READ_SENTENCE_CHARS
 from engram.capture.transcripts import pasted
 from engram.gates.policies import policy
 from engram.gates.policies.catalog import PRESETS, policy_named
@@ -92,14 +92,14 @@ def _policy_patterns() -> Iterator[Any]:
 
 
 WINDOWS = {
-    "engram.capture.extraction.rules.rules": LONGEST_SENTENCE,
-    "engram.capture.extraction.clauses._TRAILING": LONGEST_SENTENCE,
-    "engram.capture.extraction.statement": LONGEST_SENTENCE,
-    "engram.capture.extraction.references": LONGEST_SENTENCE,
-    "engram.capture.transcripts.pasted._printed": pasted._LOOKED_AT,
-    "engram.gates.secrets.prose._MIXED": prose.LONGEST_JUDGED,
+    "engram.capture.extraction.rules.rules": MAX_READ_SENTENCE_CHARS,
+    "engram.capture.extraction.clauses._TRAILING": MAX_READ_SENTENCE_CHARS,
+    "engram.capture.extraction.statement": MAX_READ_SENTENCE_CHARS,
+    "engram.capture.extraction.references": MAX_READ_SENTENCE_CHARS,
+    "engram.capture.transcripts.pasted._printed_pattern": pasted._LOOKED_AT,
+    "engram.gates.secrets.prose._MIXED": prose.MAX_JUDGED_SPAN_CHARS,
     "engram.gates.policies.policy._ESCAPE_OR_SET": policy.MAX_PATTERN_CHARS,
-    "engram.gates.policies.policy#": policy.READ_CHARS,
+    "engram.gates.policies.policy#": policy.MAX_RULE_CHARS,
 }
 """The most characters of the texts that patterns run on where a longer text is cut or refused before, by the start of their names."""
 BUILDERS: Mapping[str, Callable[[], Iterable[Any]]] = {

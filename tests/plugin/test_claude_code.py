@@ -131,7 +131,7 @@ def test_a_session_is_given_memories_uses_the_server_and_is_harvested(claude: Cl
     results = [block for message in last["messages"] for block in message["content"] if isinstance(block, dict)]
     recalled = [block for block in results if block.get("tool_use_id") == f"toolu_{SERVER}recall"]
     assert "Deploys go through the staging cluster first" in json.dumps(recalled, ensure_ascii=False)
-    assert spool.waiting(claude.home) == 1
+    assert spool.count_waiting(claude.home) == 1
     with claude.memory() as mem:
         found = mem.harvest_spooled()
     assert [fact.outcome for fact in found.facts] == ["proposed"]

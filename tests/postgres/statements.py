@@ -17,7 +17,7 @@ from engram.model.memory import CO_ACCESSED
 from engram.store.postgres import neighbours, search, tenants
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import _statements, statement
-from engram.store.postgres.store import BY_USE
+from engram.store.postgres.store import ORDER_BY_USE
 from engram.store.protocol import Filters, Hops
 from tests.postgres.one_shard import TENANT, Statement, tables
 
@@ -92,7 +92,7 @@ def _made() -> Iterator[Statement]:
     for kind, condition in conditions():
         for name in ("lexical", "near_among", "counted", "together"):
             yield numbered(f"{name} [{kind}]", statement(name).format(condition=condition))
-        for order, uses in (("", ""), (" by use", BY_USE)):
+        for order, uses in (("", ""), (" by use", ORDER_BY_USE)):
             yield numbered(f"listed{order} [{kind}]", statement("listed").format(condition=condition, uses=uses))
     yield from nearest_ones()
     yield from walks()
@@ -111,7 +111,7 @@ def nearest_ones() -> Iterator[Statement]:
         for text, _ in asked.statements():
             yield numbered(f"nearest [{way.__name__} {dim} {name}]", text)
         for kind, condition in conditions() if (dim, name) == (4, "plain") else [(name, where(filters)[0])]:
-            for text, _ in asked.among(condition, {}):
+            for text, _ in asked.statements_among(condition, {}):
                 yield numbered(f"near [{way.__name__} {dim} {name}, {kind}]", text)
 
 

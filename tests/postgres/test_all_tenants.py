@@ -20,9 +20,9 @@ from engram import AllTenantsWorker, Engram
 from engram.client import tenant_worker as all_tenants
 from engram.model.errors import InvalidInput, StoreUnreachable
 from engram.model.task import Job
-from engram.sessions.jobs import LEASE, Worked, WorkerTurn
+from engram.sessions.jobs import LEASE, WorkerTurn, WorkResult
 from engram.store.location import DEFAULT_TENANT
-from engram.store.postgres.connections import MOST_CONNECTIONS
+from engram.store.postgres.connections import MAX_CONNECTIONS
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.tenants import DueTenants
@@ -262,7 +262,7 @@ def test_a_job_that_fails_says_why_and_waits(
     store.enqueue([Job("derive:EVT-9", "derive", LONG_AGO, LONG_AGO, {"no": "events"})])
     store.close()
     turns = everyone.work()
-    worked = Worked()
+    worked = WorkResult()
     for turn in turns:
         worked.add(turn.worked)
     assert worked.done == ["derive:EVT-0"]
@@ -273,7 +273,7 @@ def test_a_job_that_fails_says_why_and_waits(
 def test_with_nothing_to_do_it_looks_less_and_less_often(
     everyone: AllTenantsWorker, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(all_tenants, "jittered", lambda seconds: seconds)
+    monkeypatch.setattr(all_tenants, "add_jitter", lambda seconds: seconds)
     queue(database, acme=1)
     stop, told = Waiting(ends_after=6), list[WorkerTurn]()
     everyone.run(stop, 1.0, told.append)
@@ -314,7 +314,7 @@ def test_files_have_no_tenants() -> None:
 def test_stores_of_many_tenants_share_one_pool_and_the_least_used_are_closed(
     everyone: AllTenantsWorker, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(all_tenants, "MOST_OPEN", 3)
+    monkeypatch.setattr(all_tenants, "MAX_OPEN_TENANTS", 3)
     queue(database, a=1, b=1, c=1, d=1, e=1)
     order = order_of(everyone.work(limit=5))
     assert sorted(order) == ["a", "b", "c", "d", "e"]
@@ -343,7 +343,7 @@ def test_forty_tenants_opened_and_used_by_as_many_threads_are_ten_connections(
         return mem.store
 
     with postgres_server.admin() as admin:
-        admin.execute(limit.format(sql.Identifier(postgres_role.name), MOST_CONNECTIONS))
+        admin.execute(limit.format(sql.Identifier(postgres_role.name), MAX_CONNECTIONS))
         try:
             with ThreadPoolExecutor(TENANTS) as threads:
                 stores = list(threads.map(use, range(TENANTS), timeout=PATIENCE))
@@ -352,7 +352,7 @@ def test_forty_tenants_opened_and_used_by_as_many_threads_are_ten_connections(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND application_name = 'engram'",
                 (urlsplit(database).path.lstrip("/"),),
             ).fetchone()
-            assert held is not None and held[0] <= MOST_CONNECTIONS
+            assert held is not None and held[0] <= MAX_CONNECTIONS
             for store in stores:
                 store.close()
         finally:

@@ -29,8 +29,8 @@ from engram.model.errors import (
 )
 from engram.model.event import Session
 from engram.store.postgres import connections
-from engram.store.postgres.errors import explanation
-from engram.store.postgres.schema import LATEST, Connection, check_server
+from engram.store.postgres.errors import to_engram_error
+from engram.store.postgres.schema import LATEST_SCHEMA, Connection, check_server
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from tests.faults.workers.operations import sentence
@@ -155,7 +155,7 @@ def test_a_server_that_is_too_old(version: int, fits: bool) -> None:
 )
 def test_a_server_without_a_free_connection_is_said_to_be_full(words: str) -> None:
     error = psycopg.OperationalError(f'connection to server at "127.0.0.1", port 5432 failed: FATAL:  {words}')
-    told = explanation(error, "postgresql://here")
+    told = to_engram_error(error, "postgresql://here")
     assert type(told) is StoreUnreachable
     assert "max_connections" in str(told)
 
@@ -328,7 +328,7 @@ def test_a_statement_that_takes_too_long(mem: Engram, monkeypatch: pytest.Monkey
         pytest.raises(StoreBusy, match="nothing was written; try again"),
         mem.store.deciding("update", actor="test", about=[kept.id]) as deciding,
     ):
-        deciding.put(kept.but(rationale="other"))
+        deciding.put(kept.replace(rationale="other"))
         mem.store.context.database.query("SELECT pg_sleep(600)", {})  # type: ignore[attr-defined]
     monkeypatch.undo()
     assert mem.get(kept.id) == kept
@@ -368,13 +368,13 @@ def test_a_newer_schema_is_refused_also_by_who_had_opened_it_before(database: st
     with Engram.open(url=database, tenant=tenant) as mem:
         mem.add(sentence(1))
         with psycopg.connect(database, autocommit=True) as newer:
-            newer.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (LATEST + 1,))
+            newer.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (LATEST_SCHEMA + 1,))
         refused(UnknownVersion, "Update Engram", opening(database, tenant))
         refused(UnknownVersion, "Update Engram", lambda: Engram.open(url=database, tenant=tenant, create=False))
         refused(UnknownVersion, "Update Engram", lambda: mem.search(sentence(1)))
         refused(UnknownVersion, "Update Engram", lambda: mem.add(sentence(2)))
         with psycopg.connect(database, autocommit=True) as older:
-            older.execute("DELETE FROM engram.schema_versions WHERE version > %s", (LATEST,))
+            older.execute("DELETE FROM engram.schema_versions WHERE version > %s", (LATEST_SCHEMA,))
         assert [memory.statement for memory in mem.list()] == [sentence(1)]
 
 

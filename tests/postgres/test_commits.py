@@ -158,10 +158,10 @@ def test_a_document_keeps_its_number_whatever_number_it_is_put_with(mem: Engram)
     assert isinstance(mem.store, PostgresStore)
     kept, database = mem.add(sentence(1)), mem.store.context.database
     numbers = mem.store.numbers([kept.id])
-    again = DocumentRow(memory_document(kept.but(statement=sentence(2))))
+    again = DocumentRow(memory_document(kept.replace(statement=sentence(2))))
     with database.transaction():
         placed = DocumentNumbers({kept.id: numbers[kept.id] + 100}, {})
-        database.all_of(documents_work([again], placed, 1))
+        database.run_all(documents_work([again], placed, 1))
     assert mem.store.numbers([kept.id]) == numbers
 
 

@@ -14,8 +14,8 @@ from engram import Engram
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
 from engram.model.usage import Use
-from engram.rules.strength import REINFORCING, sitting
-from engram.store.postgres.connections import MOST_CONNECTIONS
+from engram.rules.strength import REINFORCING, session_key
+from engram.store.postgres.connections import MAX_CONNECTIONS
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import ProposalKeys
 from engram.store.states import is_paused
@@ -136,7 +136,7 @@ def test_every_verb_at_once_over_the_same_few_memories_loses_nothing(
     assert {line["outcome"] for line in told if "derived" in line} == {"DUPLICATE"}
     for memory_id in counted:
         memory, uses = mem.get(memory_id), mem.store.uses([memory_id])
-        sittings = {sitting(use) for use in uses if use.kind in REINFORCING}
+        sittings = {session_key(use) for use in uses if use.kind in REINFORCING}
         again = [session for target, session in derived if target == memory_id]
         assert memory.feedback.positive == ratings[memory_id]
         assert memory.derivation_count == 1 + len(again)
@@ -216,7 +216,7 @@ def test_a_decision_about_a_memory_waits_for_the_one_before_it(
         ThreadPoolExecutor(1) as elsewhere,
         mem.store.deciding("update", actor="test", about=[kept.id]) as deciding,
     ):
-        deciding.put(kept.but(rationale="decided here"))
+        deciding.put(kept.replace(rationale="decided here"))
         with pytest.raises(StoreBusy, match="try again"):
             elsewhere.submit(mem.pin, kept.id).result(PATIENCE)
         elsewhere.submit(mem.pin, other.id).result(PATIENCE)
@@ -268,12 +268,12 @@ def test_many_threads_keep_to_the_connections_of_the_pool(mem: Engram, database:
         watcher.join(PATIENCE)
     assert len(mem.list(limit=None)) == threads
     kept = ask(database, f"SELECT count(*) FROM pg_stat_activity WHERE {MINE}")
-    assert 1 < max(kept, most[0]) <= MOST_CONNECTIONS
+    assert 1 < max(kept, most[0]) <= MAX_CONNECTIONS
 
 
 def test_a_decision_needs_no_second_connection_of_the_pool(mem: Engram, clock: Clock) -> None:
     kept = mem.add(sentence(900))
-    everyone = threading.Barrier(MOST_CONNECTIONS)
+    everyone = threading.Barrier(MAX_CONNECTIONS)
 
     def decide(number: int) -> str:
         scope = f"project:{number}"
@@ -289,10 +289,10 @@ def test_a_decision_needs_no_second_connection_of_the_pool(mem: Engram, clock: C
             deciding.put(memory)
         return memory.id
 
-    with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
-        made = list(threads.map(decide, range(MOST_CONNECTIONS)))
-    assert len(set(made)) == MOST_CONNECTIONS
-    assert len(mem.store.uses([kept.id])) == MOST_CONNECTIONS
+    with ThreadPoolExecutor(MAX_CONNECTIONS) as threads:
+        made = list(threads.map(decide, range(MAX_CONNECTIONS)))
+    assert len(set(made)) == MAX_CONNECTIONS
+    assert len(mem.store.uses([kept.id])) == MAX_CONNECTIONS
 
 
 def test_numbers_foreseen_and_not_used_are_given_back_beside_ids_from_elsewhere(mem: Engram, clock: Clock) -> None:

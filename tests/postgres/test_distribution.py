@@ -18,8 +18,8 @@ from engram.model.errors import StoreBusy, StoreError
 from engram.store.postgres import distribution
 from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
-from engram.store.postgres.distribution import LOCK, distribute, find_cluster
-from engram.store.postgres.schema import LATEST, migrate, migrations, version_of
+from engram.store.postgres.distribution import SCHEMA_LOCK_ID, distribute, find_cluster
+from engram.store.postgres.schema import LATEST_SCHEMA, migrate, migrations, version_of
 from engram.store.postgres.setup import prepare_server
 from tests.clock import Clock
 from tests.postgres.citus_stand_in import StandIn, stand_in, tables_of
@@ -79,7 +79,7 @@ def unforced(citus: StandIn) -> list[str]:
 def test_one_server_has_nothing_to_distribute(database: str) -> None:
     assert prepare_server(database) == []
     with connect(database) as connection:
-        assert find_cluster(connection) is None and version_of(connection) == LATEST
+        assert find_cluster(connection) is None and version_of(connection) == LATEST_SCHEMA
 
 
 def test_every_table_with_a_tenant_is_distributed_by_it_in_one_group_of_their_own(citus: StandIn) -> None:
@@ -156,7 +156,7 @@ def test_two_at_once_take_turns(citus: StandIn) -> None:
     with connect(citus.url) as holder, ThreadPoolExecutor(2) as threads:
         migrate(holder, "the server")
         with holder.transaction():
-            holder.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            holder.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK_ID,))
             both = [threads.submit(prepare_server, citus.url) for _ in range(2)]
             wait_for(citus, 2)
         told = sorted(len(one.result(PATIENCE)) for one in both)
@@ -306,16 +306,16 @@ def test_what_was_distributed_by_hand_is_completed_and_emptied(citus: StandIn, f
 def test_a_table_that_a_migration_makes_lies_beside_the_others(citus: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare_server(citus.url)
     before, texts = len(citus.calls()), migrations()
-    monkeypatch.setattr(migrating, "LATEST", LATEST + 1)
+    monkeypatch.setattr(migrating, "LATEST_SCHEMA", LATEST_SCHEMA + 1)
     with connect(citus.url) as connection:
         with monkeypatch.context() as patch:
-            patch.setattr(migrating, "migrations", lambda: texts | {LATEST + 1: ADDED + "SELECT 1 / 0;"})
+            patch.setattr(migrating, "migrations", lambda: texts | {LATEST_SCHEMA + 1: ADDED + "SELECT 1 / 0;"})
             with pytest.raises(psycopg.Error, match="division by zero"):
-                migrate(connection, "the server", upto=LATEST + 1)
-        assert (len(citus.calls()), version_of(connection)) == (before, LATEST)
-        monkeypatch.setattr(migrating, "migrations", lambda: texts | {LATEST + 1: ADDED})
-        assert migrate(connection, "the server", upto=LATEST + 1) == LATEST
-        assert version_of(connection) == LATEST + 1
+                migrate(connection, "the server", upto=LATEST_SCHEMA + 1)
+        assert (len(citus.calls()), version_of(connection)) == (before, LATEST_SCHEMA)
+        monkeypatch.setattr(migrating, "migrations", lambda: texts | {LATEST_SCHEMA + 1: ADDED})
+        assert migrate(connection, "the server", upto=LATEST_SCHEMA + 1) == LATEST_SCHEMA
+        assert version_of(connection) == LATEST_SCHEMA + 1
     first = tables_of(citus.admin)[1]
     assert citus.calls()[before:] == [
         ("create_distributed_table", "added", f"engram.{first}"),

@@ -17,7 +17,7 @@ from engram.store.postgres import health, neighbours, schema
 from engram.store.postgres.connections import connect
 from engram.store.postgres.database import Database
 from engram.store.postgres.health import expected_indexes
-from engram.store.postgres.schema import LATEST, migrate, vector_version
+from engram.store.postgres.schema import LATEST_SCHEMA, migrate, vector_version
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.reports import Check
@@ -73,7 +73,7 @@ def test_a_healthy_server(store: PostgresStore, shared_database: str, tenant: st
     assert [(check.name, check.ok, check.advice) for check in found] == [(name, True, "") for name in NAMES]
     told = {check.name: check.detail for check in found}
     assert told["server"].endswith("a primary")
-    assert told["schema"] == f"version {LATEST}"
+    assert told["schema"] == f"version {LATEST_SCHEMA}"
     assert told["tenants"] == f"{urlsplit(shared_database).username} sees only tenant {tenant}"
     assert told["index"] == "1 documents, 1 vectors"
     around = [told[name] for name in ("cluster", "pooler", "standbys")]
@@ -123,9 +123,9 @@ def test_a_table_without_row_security_is_named(alone: PostgresStore, admin: psyc
 
 
 def test_a_schema_that_is_behind(alone: PostgresStore, admin: psycopg.Connection) -> None:
-    admin.execute("DELETE FROM engram.schema_versions WHERE version = %s", (LATEST,))
+    admin.execute("DELETE FROM engram.schema_versions WHERE version = %s", (LATEST_SCHEMA,))
     found = check(alone, "schema")
-    assert (found.ok, found.detail) == (False, f"version {LATEST - 1} of {LATEST}")
+    assert (found.ok, found.detail) == (False, f"version {LATEST_SCHEMA - 1} of {LATEST_SCHEMA}")
     assert "engram init" in found.advice
 
 
@@ -249,7 +249,7 @@ def test_documents_without_a_vector_are_counted(
 
 
 def test_a_large_tenant_is_advised_to_make_an_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "WORTHWHILE", 1)
+    monkeypatch.setattr(neighbours, "MIN_INDEX_VECTORS", 1)
     assert "engram index --nearest" in check(store, "index").advice
     store.build_nearest()
     assert check(store, "index").advice == ""

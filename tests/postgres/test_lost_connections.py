@@ -68,7 +68,7 @@ def test_a_connection_that_dies_in_mid_decision_takes_the_whole_decision_along(
     ):
         if when == "before":
             terminate(database)
-        deciding.put(kept.but(rationale="half a decision"))
+        deciding.put(kept.replace(rationale="half a decision"))
         deciding.put(Memory(deciding.new_id(clock()), sentence(2), created=clock()))
         terminate(database)
     assert "password" not in str(raised.value)

@@ -46,7 +46,7 @@ def store(two: list[PostgresStore]) -> PostgresStore:
 
 def valid(store: PostgresStore) -> list[bool]:
     """Whether each of the tenant's indexes is whole."""
-    return list(neighbours._known(store.context.database).values())
+    return list(neighbours._index_validity(store.context.database).values())
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def test_who_waited_makes_its_own_where_the_other_made_none(
 def test_waiting_has_an_end_and_says_what_to_do(
     store: PostgresStore, shared_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.5)
+    monkeypatch.setattr(neighbours, "BUILD_LOCK_SECONDS", 0.5)
     with (
         another_at_it(shared_database),
         pytest.raises(StoreBusy, match=r"building or dropping a vector index.*run the command again"),
@@ -159,7 +159,7 @@ def test_a_turn_ends_with_whoever_had_it(store: PostgresStore, monkeypatch: pyte
         patch.setattr(neighbours, "_build", broken)
         with pytest.raises(KeyboardInterrupt):
             store.build_nearest()
-    monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(neighbours, "BUILD_LOCK_SECONDS", 0.0)
     store.build_nearest()
     assert valid(store) == [True]
 
@@ -167,7 +167,7 @@ def test_a_turn_ends_with_whoever_had_it(store: PostgresStore, monkeypatch: pyte
 def test_old_indexes_that_cannot_be_dropped_now_are_named(
     store: PostgresStore, shared_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(neighbours, "BUILD_LOCK_SECONDS", 0.1)
     name = store.build_nearest()
     with another_at_it(shared_database):
         neighbours.drop_others(store.context, 2)

@@ -22,8 +22,8 @@ from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.ledger import ledger_scope
 from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
-from engram.store.postgres.distribution import LOCK
-from engram.store.postgres.schema import LATEST, create, migrate, migrations, version_of
+from engram.store.postgres.distribution import SCHEMA_LOCK_ID
+from engram.store.postgres.schema import LATEST_SCHEMA, create, migrate, migrations, version_of
 from engram.store.postgres.setup import open_due_tenants, open_store, upgrade_schema
 from engram.store.protocol import Filters
 from tests.cli.conftest import Console
@@ -87,13 +87,13 @@ def at_version(raw: psycopg.Connection, version: int) -> None:
 
 
 def test_the_migrations_are_numbered_without_a_gap() -> None:
-    assert list(migrations()) == list(range(1, LATEST + 1))
+    assert list(migrations()) == list(range(1, LATEST_SCHEMA + 1))
 
 
-BETWEEN = [pytest.param(version, marks=pytest.mark.heavy) for version in range(2, LATEST - 1)]
+BETWEEN = [pytest.param(version, marks=pytest.mark.heavy) for version in range(2, LATEST_SCHEMA - 1)]
 
 
-@pytest.mark.parametrize("before", [1, *BETWEEN, LATEST - 1, LATEST])
+@pytest.mark.parametrize("before", [1, *BETWEEN, LATEST_SCHEMA - 1, LATEST_SCHEMA])
 def test_data_of_an_earlier_version_is_whole_afterwards(
     database: str, raw: psycopg.Connection, clock: Clock, before: int
 ) -> None:
@@ -101,7 +101,7 @@ def test_data_of_an_earlier_version_is_whole_afterwards(
     assert version_of(raw) == before
     upgrade_schema(database)
     with Engram.open(url=database, tenant="acme", clock=clock) as mem:
-        assert version_of(raw) == LATEST
+        assert version_of(raw) == LATEST_SCHEMA
         if before == 1:
             mem.rebuild_index()  # documents and words came with schema 2 and are made from the records
         assert sorted(listed(mem.store)) == sorted(STATEMENTS + LATER * (before >= 4) + ANNS * (before >= 5))
@@ -191,7 +191,7 @@ def test_what_schema_5_wrote_for_one_person_is_theirs_and_goes_on(
     at_version(raw, 5)
     upgrade_schema(database)
     with Engram.open(url=database, tenant="acme", clock=clock) as mem:
-        assert version_of(raw) == LATEST
+        assert version_of(raw) == LATEST_SCHEMA
         assert [hit.text for hit in mem.search("Lisbon", user_id="ann", kinds=("memory",))] == ANNS[:1]
         assert mem.search("Lisbon", user_id="bob") == []
         [task] = mem.list_tasks(user_id="ann")
@@ -213,7 +213,7 @@ def test_a_store_of_schema_6_has_no_states_and_keeps_those_written_since(
     at_version(raw, 6)
     upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
-    assert (version_of(raw), store.states("")) == (LATEST, [])
+    assert (version_of(raw), store.states("")) == (LATEST_SCHEMA, [])
     store.change_state("buffer/S-1", lambda held: {**held, "turns": [1]})
     store.close()
     again = open_store(database, "acme", None, clock=clock)
@@ -254,16 +254,16 @@ def test_an_end_that_schema_4_witnessed_is_missed_when_it_is_gone(
 
 
 def test_a_purged_id_does_not_come_back_after_a_migration(database: str, raw: psycopg.Connection, clock: Clock) -> None:
-    at_version(raw, LATEST - 1)
+    at_version(raw, LATEST_SCHEMA - 1)
     upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
     with pytest.raises(NotFound, match="purged"), store.deciding("add", actor="test") as deciding:
-        deciding.put(store.listing(ANY)[0].but(id="ENG-2026-0301-003"))
+        deciding.put(store.listing(ANY)[0].replace(id="ENG-2026-0301-003"))
     store.close()
 
 
 def test_every_way_to_the_latest_version_ends_in_the_same_schema(raw: psycopg.Connection, shared_database: str) -> None:
-    for version in range(1, LATEST + 1):
+    for version in range(1, LATEST_SCHEMA + 1):
         at_version(raw, version) if version == 1 else migrate(raw, "the server", upto=version)
     with connect(shared_database) as other:
         assert schema(raw) == [line for line in schema(other) if not line.startswith("near_")]
@@ -303,7 +303,7 @@ def test_partitioned_tables_are_migrated_as_they_are_and_new_ones_partitioned_to
 def test_a_current_schema_is_only_looked_at(database: str, raw: psycopg.Connection) -> None:
     migrate(raw, "the server")
     with psycopg.connect(database) as connection:
-        assert migrate(connection, "the server") == LATEST
+        assert migrate(connection, "the server") == LATEST_SCHEMA
         row = connection.execute("SELECT pg_current_xact_id_if_assigned()").fetchone()
         assert row == (None,), "nothing was written"
         held = connection.execute("SELECT DISTINCT mode FROM pg_locks WHERE pid = pg_backend_pid()").fetchall()
@@ -321,7 +321,7 @@ def test_opening_waits_for_no_one_who_only_writes_or_migrates(
 ) -> None:
     migrate(raw, "the server")
     with raw.transaction():
-        raw.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        raw.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK_ID,))
         tables = raw.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'engram'").fetchall()
         raw.execute(f"LOCK TABLE {', '.join(f'engram.{name}' for (name,) in tables)} IN EXCLUSIVE MODE".encode())
         store = open_store(database, "acme", None, clock=clock)
@@ -334,7 +334,7 @@ def test_eight_migrators_at_once_make_one_schema(database: str, raw: psycopg.Con
         whole = schema(other)
         # They are let go when all of them have come to the lock.
         with raw.transaction():
-            raw.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            raw.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK_ID,))
             command = [sys.executable, "-c", MIGRATOR, database]
             programs = [
                 subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) for _ in range(2)
@@ -348,7 +348,7 @@ def test_eight_migrators_at_once_make_one_schema(database: str, raw: psycopg.Con
     assert [(program.returncode, error) for program, error in zip(programs, errors, strict=True)] == [(0, "")] * 2
     assert schema(raw) == [line for line in whole if not line.startswith("near_")]
     rows = raw.execute("SELECT version FROM engram.schema_versions ORDER BY version").fetchall()
-    assert rows == [(number,) for number in range(1, LATEST + 1)]
+    assert rows == [(number,) for number in range(1, LATEST_SCHEMA + 1)]
 
 
 def migrated(url: str) -> int:
@@ -367,12 +367,12 @@ def wait_until(raw: psycopg.Connection, question: str) -> None:
 def test_a_migrator_killed_half_way_leaves_the_version_before_and_the_next_one_finishes(
     database: str, raw: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_version(raw, LATEST - 1)
+    at_version(raw, LATEST_SCHEMA - 1)
     before = schema(raw)
     texts = migrations()
     with monkeypatch.context() as patch:
         endless = "CREATE TABLE engram.half_made (tenant text); SELECT pg_sleep(600);"
-        patch.setattr(migrating, "migrations", lambda: texts | {LATEST: texts[LATEST] + endless})
+        patch.setattr(migrating, "migrations", lambda: texts | {LATEST_SCHEMA: texts[LATEST_SCHEMA] + endless})
         failed: list[BaseException] = []
         killed = threading.Thread(target=lambda: failed.append(failure_of(database)))
         killed.start()
@@ -381,9 +381,9 @@ def test_a_migrator_killed_half_way_leaves_the_version_before_and_the_next_one_f
         raw.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {sleeping}".encode())
         killed.join(PATIENCE)
     assert isinstance(failed[0], psycopg.OperationalError)
-    assert (version_of(raw), schema(raw)) == (LATEST - 1, before)
-    assert migrated(database) == LATEST - 1
-    assert version_of(raw) == LATEST
+    assert (version_of(raw), schema(raw)) == (LATEST_SCHEMA - 1, before)
+    assert migrated(database) == LATEST_SCHEMA - 1
+    assert version_of(raw) == LATEST_SCHEMA
 
 
 def failure_of(url: str) -> BaseException:
@@ -407,14 +407,14 @@ def test_a_migration_that_fails_leaves_nothing(raw: psycopg.Connection, monkeypa
         assert version_of(raw) == before
     assert not any("documents" in line for line in schema(raw) if "document_numbers" not in line)
     migrate(raw, "the server")
-    assert version_of(raw) == LATEST
+    assert version_of(raw) == LATEST_SCHEMA
 
 
 def test_versions_only_go_forward(raw: psycopg.Connection) -> None:
     migrate(raw, "the server")
     before = schema(raw)
-    assert migrate(raw, "the server", upto=1) == LATEST
-    assert (version_of(raw), schema(raw)) == (LATEST, before)
+    assert migrate(raw, "the server", upto=1) == LATEST_SCHEMA
+    assert (version_of(raw), schema(raw)) == (LATEST_SCHEMA, before)
 
 
 def test_a_newer_version_is_refused_by_whoever_comes_and_whoever_is_there(
@@ -422,7 +422,7 @@ def test_a_newer_version_is_refused_by_whoever_comes_and_whoever_is_there(
 ) -> None:
     store = open_store(database, "acme", None, clock=clock)
     Keep(store, clock)("Written before")
-    raw.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (LATEST + 1,))
+    raw.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (LATEST_SCHEMA + 1,))
     for refused in (
         lambda: migrate(raw, "the server"),
         lambda: open_store(database, "acme", None, clock=clock),
@@ -430,9 +430,9 @@ def test_a_newer_version_is_refused_by_whoever_comes_and_whoever_is_there(
         lambda: store.listing(ANY),
         lambda: Keep(store, clock)("Written afterwards"),
     ):
-        with pytest.raises(UnknownVersion, match=f"schema {LATEST + 1}.*Update Engram"):
+        with pytest.raises(UnknownVersion, match=f"schema {LATEST_SCHEMA + 1}.*Update Engram"):
             refused()
-    raw.execute("DELETE FROM engram.schema_versions WHERE version > %s", (LATEST,))
+    raw.execute("DELETE FROM engram.schema_versions WHERE version > %s", (LATEST_SCHEMA,))
     assert listed(store) == ["Written before"]
     store.close()
 
@@ -444,7 +444,7 @@ def test_a_store_without_a_schema_is_not_found_unless_it_may_be_created(database
     open_store(database, "acme", None, clock=clock, create=False).close()
 
 
-@pytest.mark.parametrize("before", [1, LATEST - 1])
+@pytest.mark.parametrize("before", [1, LATEST_SCHEMA - 1])
 def test_no_opening_upgrades_an_older_schema(
     database: str, raw: psycopg.Connection, clock: Clock, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,7 +457,7 @@ def test_no_opening_upgrades_an_older_schema(
         lambda: Engram.open(url=database, tenant="acme", clock=clock),
     ]
     for opening in openings:
-        with pytest.raises(StoreError, match=f"schema {before}.*needs {LATEST}.*engram init"):
+        with pytest.raises(StoreError, match=f"schema {before}.*needs {LATEST_SCHEMA}.*engram init"):
             opening()
     monkeypatch.setenv("ENGRAM_URL", database)
     monkeypatch.setenv("ENGRAM_TENANT", "acme")
@@ -466,7 +466,7 @@ def test_no_opening_upgrades_an_older_schema(
         assert result.exit_code == 1 and "engram init" in result.stderr, (words, result)
     assert (version_of(raw), schema(raw)) == (before, left)
     assert Console(Path())("init").exit_code == 0
-    assert version_of(raw) == LATEST
+    assert version_of(raw) == LATEST_SCHEMA
     assert Console(Path())("status").exit_code == 0
 
 
@@ -479,7 +479,7 @@ def test_many_first_openings_at_once_find_one_whole_schema(
             return version_of(connection)
 
     with ThreadPoolExecutor(6) as threads:
-        assert list(threads.map(opened, range(6))) == [LATEST] * 6
+        assert list(threads.map(opened, range(6))) == [LATEST_SCHEMA] * 6
     open_store(database, "acme", None, clock=clock).close()
 
 
@@ -491,5 +491,5 @@ def test_an_open_store_goes_on_while_others_migrate_again(database: str, clock: 
         for number in range(20):
             keep(f"Written in turn {number}")
             assert len(listed(store)) == number + 1
-        assert [other.result(PATIENCE) for other in others] == [LATEST] * 8
+        assert [other.result(PATIENCE) for other in others] == [LATEST_SCHEMA] * 8
     store.close()

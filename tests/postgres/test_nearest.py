@@ -59,7 +59,7 @@ class Points:
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts as narrow is smaller here than in earnest."""
-    monkeypatch.setattr(neighbours, "NARROW", NARROW)
+    monkeypatch.setattr(neighbours, "MAX_EXACT_SEARCH_VECTORS", NARROW)
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
 ) -> None:
     found = {}
     for some in (0, 19, 20, 60, 2 * VECTORS):
-        monkeypatch.setattr(neighbours, "SOME", some)
+        monkeypatch.setattr(neighbours, "FIRST_COMPARED_VECTORS", some)
         ways = [neighbours.exact_search(store.context, question, filters, 20, 1) for question in questions()]
         found[some] = [neighbours.nearest(store.context, way) for way in ways]
     assert all(ranking == found[0] for ranking in found.values())
@@ -257,7 +257,7 @@ def few(shared_database: str, tenant: str, clock: Clock, monkeypatch: pytest.Mon
 def test_what_is_written_after_the_index_was_made_is_found_by_it(
     few: PostgresStore, clock: Clock, ways: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "NARROW", 5)
+    monkeypatch.setattr(neighbours, "MAX_EXACT_SEARCH_VECTORS", 5)
     assert few.build_nearest() == few.build_nearest()
     assert len(neighbours.indexes_of(few.context.database)) == 1
     Keep(few, clock)("A new direction")
@@ -269,7 +269,7 @@ def test_what_is_written_after_the_index_was_made_is_found_by_it(
 def test_after_reembedding_the_old_index_is_gone_and_none_is_asked(
     few: PostgresStore, shared_database: str, clock: Clock, ways: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "NARROW", 5)
+    monkeypatch.setattr(neighbours, "MAX_EXACT_SEARCH_VECTORS", 5)
     few.build_nearest()
     other = open_store(shared_database, few.context.database.tenant, Points(32, "others"), clock=clock)
     other.reembed()
@@ -361,7 +361,7 @@ def test_long_vectors_are_kept_found_and_indexed(
         found = asked(store, "Something about number 7", ANY, 40)
         assert texts(store, found.semantic)[0] == "Something about number 7"
         assert found.semantic[0][1] == pytest.approx(1, abs=0.001)
-        monkeypatch.setattr(neighbours, "NARROW", 5)
+        monkeypatch.setattr(neighbours, "MAX_EXACT_SEARCH_VECTORS", 5)
         store.build_nearest()
         store.context.settings.refresh()
     assert ways == ["exact_search", "index_search"]

@@ -169,7 +169,7 @@ def test_partitioned_tables_purge_prune_rebuild_index_and_remove(
         mem.store.prune(clock.forward(days=400), 1, 1, 1, dry_run=False)
         store = mem.store
         assert isinstance(store, PostgresStore)
-        monkeypatch.setattr(neighbours, "NARROW", 0)
+        monkeypatch.setattr(neighbours, "MAX_EXACT_SEARCH_VECTORS", 0)
         store.build_nearest()
         assert texts(store, asked(store, "staging", ANY, 1).semantic) == listed(store)
     tenants.remove(partitioned, TENANTS[0])

@@ -16,7 +16,7 @@ from engram.bench.speed import memories, questions
 from engram.graph.traversal import walk
 from engram.model.event import Session
 from engram.model.memory import Association
-from engram.model.task import Checkpoint, Job, TaskRun, moved
+from engram.model.task import Checkpoint, Job, TaskRun, transition_task
 from engram.model.usage import Use
 from engram.store.postgres import adapters, neighbours
 from engram.store.postgres.database import Database
@@ -121,7 +121,7 @@ def fill(url: str, clock: Clock) -> None:
         with mem.store.deciding("link", actor="test", about=[memory.id for memory in kept]) as deciding:
             for one, other in pairwise(kept):
                 links = (Association(other.id, "semantic", 0.5), Association(kept[0].id, "causal", 0.5))
-                deciding.put(one.but(associations=links, **versioned(int(one.name.removeprefix("memory-")))))
+                deciding.put(one.replace(associations=links, **versioned(int(one.name.removeprefix("memory-")))))
         lines = questions(15, MEMORIES)
         for number in range(TALKS):
             used = kept[number * 50 : number * 50 + 50]
@@ -151,7 +151,7 @@ def fill_tasks(store: Store, clock: Clock) -> None:
         store.append_events(task, events, lambda made: [derived(made[0].id, now)])
         store.add_checkpoint(task, lambda n, task=task: Checkpoint(f"CKP-{task}", task, n, now, "half way"))  # type: ignore[misc]
         if number % 10:
-            store.change_task(task, lambda held: moved(held, "completed", now))
+            store.change_task(task, lambda held: transition_task(held, "completed", now))
     store.enqueue([replace(derived(f"dead {n}", now), status="dead") for n in range(100)])
     store.enqueue([derived(f"waits {n}", now) for n in range(1_000)])
 
@@ -202,7 +202,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
     seen: dict[str, dict[str, Asked]] = {}
     templates = {re.split(r"[{]", text)[0]: name for name, text in _statements().items()}
     patched = pytest.MonkeyPatch()
-    execute, alone = Database._execute, Database._alone
+    execute, alone = Database._execute, Database._run_alone
 
     def note(text: str, values: dict[str, Any]) -> None:
         known = [name for beginning, name in templates.items() if text.startswith(beginning)]
@@ -219,7 +219,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
         return alone(self, text, values, settings)
 
     with patched.context() as patch:
-        patch.setattr(Database, "_alone", noted_alone)
+        patch.setattr(Database, "_run_alone", noted_alone)
         patch.setattr(Database, "_execute", noted)
         a_day(store, clock)
     return seen
@@ -254,7 +254,7 @@ def look_up(store: PostgresStore, clock: Clock) -> None:
     """Everything that is read by what it is called."""
     memory = store.get("memory-77")
     assert memory is not None
-    store.named("memory-77", memory.scope)
+    store.id_by_name("memory-77", memory.scope)
     store.exact(content_hash(memory.statement), memory.scope)
     store.listing(Filters(), limit=20)
     store.listing(CRITICAL, limit=20)
@@ -283,7 +283,7 @@ def work(store: PostgresStore, clock: Clock) -> None:
     store.list_records(TaskRun, limit=20)
     store.list_records(TaskRun, statuses=["running", "paused"], limit=20)
     store.load_record(TaskRun, LATEST_TASK)
-    store.change_task("TASK-10", lambda held: moved(held, "paused", clock()))
+    store.change_task("TASK-10", lambda held: transition_task(held, "paused", clock()))
     store.append_events("TASK-20", [said("Ann", "one more", key="more")], lambda made: [derived(made[0].id, clock())])
     store.events("TASK-20", last=2)
     store.events("TASK-20", after=1)
@@ -309,10 +309,10 @@ def write(store: PostgresStore, clock: Clock) -> None:
         deciding.heads("slot-17", "global")
         deciding.lineage("LIN-17")
         deciding.get(new.id)
-        deciding.put(new.but(statement="The otter sleeps in the reeds"))
+        deciding.put(new.replace(statement="The otter sleeps in the reeds"))
     keep.again(new, statement="The otter sleeps in the reeds", scope="user")
     with store.deciding("add", actor="test") as deciding:
-        deciding.put(new.but(id="ENG-2020-0101-001", name="older"))
+        deciding.put(new.replace(id="ENG-2020-0101-001", name="older"))
     store.append_events("talk-3", [said("Ann", "the otter again", 11, key="otter")])
     store.note_use(Use("recalled", (new.id,), clock(), "talk-10"))
     store.purge([new.id, store.events("talk-4")[0].id], actor="test")

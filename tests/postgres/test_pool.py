@@ -127,7 +127,7 @@ def test_texts_arrive_as_they_were_sent(stores: list[PostgresStore], texts: list
 def test_a_question_among_statements_whose_answers_come_later_is_refused(stores: list[PostgresStore]) -> None:
     database = stores[0].context.database
     with database.transaction() as connection, connection.pipeline(), pytest.raises(AssertionError, match="pipeline"):
-        database.within(connection, "SELECT 1", {})
+        database.run_on(connection, "SELECT 1", {})
 
 
 # -- a server that is away

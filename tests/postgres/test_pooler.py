@@ -17,7 +17,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, NotFound, StoreError
-from engram.store.postgres.schema import LATEST
+from engram.store.postgres.schema import LATEST_SCHEMA
 from engram.store.postgres.setup import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock
@@ -369,5 +369,5 @@ def test_many_who_open_an_empty_database_at_once_make_one_schema(pooled: Pooler,
         list(threads.map(opened, range(THREADS * 2)))
     with psycopg.connect(database) as connection:
         versions = connection.execute("SELECT version FROM engram.schema_versions ORDER BY version").fetchall()
-    assert versions == [(number,) for number in range(1, LATEST + 1)]
+    assert versions == [(number,) for number in range(1, LATEST_SCHEMA + 1)]
     assert_nothing_left_behind(pooled, database)

@@ -16,9 +16,9 @@ from psycopg import errors, sql
 
 from engram import Engram
 from engram.model.errors import EngramError, StoreDenied
-from engram.model.task import Checkpoint, Job, moved
+from engram.model.task import Checkpoint, Job, transition_task
 from engram.store.postgres import neighbours
-from engram.store.postgres.schema import LATEST, migrations
+from engram.store.postgres.schema import LATEST_SCHEMA, migrations
 from engram.store.postgres.setup import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock
@@ -95,7 +95,7 @@ def made(roles: Roles) -> Roles:
 
 def test_the_owner_migrates_without_any_other_right(made: Roles) -> None:
     with psycopg.connect(made.owner) as connection:
-        assert connection.execute("SELECT max(version) FROM engram.schema_versions").fetchone() == (LATEST,)
+        assert connection.execute("SELECT max(version) FROM engram.schema_versions").fetchone() == (LATEST_SCHEMA,)
         power = connection.execute(
             "SELECT rolsuper, rolbypassrls, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = current_user"
         ).fetchone()
@@ -120,7 +120,7 @@ def test_the_application_does_its_whole_day(made: Roles, tmp_path: Path, clock: 
         mem.store.add_checkpoint(task.id, lambda number: Checkpoint("CKP-1", task.id, number, clock(), "half way"))
         [job] = mem.store.lease_jobs("me", clock.forward(seconds=1), clock())
         assert mem.store.settle_job(job, None)
-        mem.store.change_task(task.id, lambda held: moved(held, "completed", clock()))
+        mem.store.change_task(task.id, lambda held: transition_task(held, "completed", clock()))
         changed = mem.update(known.id, rationale="it runs at night")
         mem.undo(changed.id)
         mem.rebuild_index()
@@ -238,7 +238,7 @@ def test_the_script_and_the_first_migration_agree_on_the_table_of_versions(roles
         "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
         "WHERE table_schema = 'engram' AND table_name = 'schema_versions' ORDER BY ordinal_position"
     )
-    assert len(migrations()) == LATEST
+    assert len(migrations()) == LATEST_SCHEMA
     with psycopg.connect(roles.owner) as connection:
         by_script = connection.execute(columns).fetchall()
         connection.execute("DROP TABLE engram.schema_versions")

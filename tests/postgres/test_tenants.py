@@ -88,7 +88,7 @@ def test_two_tenants_with_the_same_texts_each_have_their_own(mine: Store, theirs
         assert found.frequency == {"nightshift": 1, "server": 1}
     one = mine.get("nightshift")
     assert one is not None
-    assert theirs.get(one.id) == one.but(created=theirs.listing(ANY)[0].created)
+    assert theirs.get(one.id) == one.replace(created=theirs.listing(ANY)[0].created)
     keeps[0].again(one, statement="Changed on one side only")
     mine.purge([mine.listing(Filters(tags=("x",)))[0].id], actor="test")
     assert sorted(listed(theirs)) == ["Something else", SAME]
@@ -103,7 +103,7 @@ def test_nothing_of_another_tenant_answers_to_a_forged_reference(mine: Store, th
     assert events
     for ref in (secret.id, "vault", "mem-0007"):
         assert mine.get(ref) is None
-    assert mine.named("vault", "project:theirs") == ""
+    assert mine.id_by_name("vault", "project:theirs") == ""
     assert mine.exact(content_hash(secret.statement), "project:theirs") is None
     assert mine.get_many(numbers) == []
     assert mine.numbers([secret.id]) == {}
@@ -295,7 +295,7 @@ def test_sql_in_every_text_field_is_text(
     mine.note_verdict(text, text, START)
     for ref in (kept.id, text, f"alias {text}"):
         assert mine.get(ref) == kept
-    assert mine.named(text, text) == kept.id
+    assert mine.id_by_name(text, text) == kept.id
     for filters in (
         Filters(scopes=(text,)),
         Filters(types=(text,)),
@@ -322,7 +322,7 @@ def test_sql_in_every_text_field_is_text(
     assert mine.load_record(Session, text) == Session(text, text, (text,), START, None, text)
     mine.candidates(Query((text, *query_terms(text))), ANY)
     with mine.deciding(text, actor=text, reason=text, session=text, scopes=[text], about=[text, kept.id]) as deciding:
-        deciding.put(kept.but(confidence=0.1))
+        deciding.put(kept.replace(confidence=0.1))
     assert [(image.op, image.reason) for image in mine.history(kept.id)] == [("add", ""), (text, text)]
     assert theirs.get("vault") == secret
     assert theirs.count(ANY) == 2

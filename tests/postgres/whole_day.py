@@ -13,7 +13,7 @@ from engram import AllTenantsWorker, Engram
 from engram.graph.traversal import walk
 from engram.model.event import Session
 from engram.model.memory import Association, Memory
-from engram.model.task import Checkpoint, Job, TaskRun, moved
+from engram.model.task import Checkpoint, Job, TaskRun, transition_task
 from engram.model.usage import Use
 from engram.store.ledger import ledger_scope
 from engram.store.location import Server as Place
@@ -110,12 +110,12 @@ def write(store: PostgresStore, clock: Clock) -> Memory:
         deciding.heads("sleep", "global")
         deciding.lineage("LIN-1")
         deciding.changed_since("global", mark - 1)
-        deciding.put(first.but(rationale="seen there", name=keep_name))
+        deciding.put(first.replace(rationale="seen there", name=keep_name))
     with store.deciding("add", actor="test", ids_for=[clock(), clock()]) as deciding:
-        deciding.put(linked.but(id=deciding.new_id(clock()), name="", statement="The coot sleeps in the open"))
+        deciding.put(linked.replace(id=deciding.new_id(clock()), name="", statement="The coot sleeps in the open"))
     keep.again(linked, scope="user")
     with store.deciding("add", actor="test") as deciding:
-        deciding.put(linked.but(id="ENG-2020-0101-001", name="older"))
+        deciding.put(linked.replace(id="ENG-2020-0101-001", name="older"))
     store.note_verdict("quality", "REJECTED", clock())
     StoreSpend(store).spend_tokens(date(2026, 3, 1), 5)
     store.append_events("talk", [said("Ann", f"{WORDS} {n}", n, key=f"k{n}") for n in range(3)])
@@ -139,7 +139,7 @@ def search(store: PostgresStore) -> None:
             walk(store, ["ENG-2020-0101-001"], Hops(utc_now(), direction, None, 0.1, filters), 2, 5)
     with pytest.MonkeyPatch.context() as patch:
         store.build_nearest()
-        patch.setattr(neighbours, "NARROW", 2)
+        patch.setattr(neighbours, "MAX_EXACT_SEARCH_VECTORS", 2)
         for filters in (Filters(), Filters(scopes=("user", "global"))):
             meaning = store.embed([WORDS])
             assert meaning is not None
@@ -151,7 +151,7 @@ def search(store: PostgresStore) -> None:
 def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:
     """Everything that is read by what it is called."""
     store.get("otter")
-    store.named("otter", "global")
+    store.id_by_name("otter", "global")
     store.owner_of(memory.id)
     store.exact(content_hash(memory.statement), "global")
     store.known_at(clock())
@@ -191,7 +191,7 @@ def work(store: PostgresStore, clock: Clock) -> None:
     done, again = store.lease_jobs("me", now, now + timedelta(minutes=5), limit=2)
     store.settle_job(done, None)
     store.settle_job(again, replace(again, status="waiting", leased_until=None))
-    store.change_task("TASK-1", lambda held: moved(held, "paused", now))
+    store.change_task("TASK-1", lambda held: transition_task(held, "paused", now))
     for value in ({"turns": [1]}, {}, {"turns": [2]}):
         store.change_state("buffer/talk", lambda _, value=value: value)  # type: ignore[misc]
     assert store.state("buffer/talk") and store.states("buffer/")
@@ -201,7 +201,7 @@ def destroy(store: PostgresStore, memory: Memory, clock: Clock) -> None:
     """Purge what is quoted everywhere, prune what is old."""
     quoting = Keep(store, clock)("Another memory, decided upon because of the first")
     with store.deciding("update", actor="test", reason=f"because {WORDS}", about=[quoting.id]) as deciding:
-        deciding.put(quoting.but(rationale="so"))
+        deciding.put(quoting.replace(rationale="so"))
     store.purge([memory.id], actor="test")
     store.purge([store.events("talk")[0].id], actor="test")
     store.save_record(Session("talk", "", ("global",), clock(), clock()))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
-from engram.recall.prompt.budget import LEAST_CHARACTERS, Assembled, BudgetItem, PromptSection, assemble
+from engram.recall.prompt.budget import MIN_ITEM_CHARACTERS, AssembledPrompt, BudgetItem, PromptSection, assemble
 from engram.text.tokens import missing_terms
 from tests.properties import examples
 from tests.tables import table
@@ -95,12 +95,12 @@ def test_sections_stand_under_their_titles_in_the_order_of_the_list() -> None:
 
 def test_the_header_stands_first_and_is_counted() -> None:
     made = assemble([section("Facts", "one")], 11, words, header="# Memory")
-    assert made == Assembled("# Memory\n\n## Facts\n- one", 6, ("Facts0",), (), ())
+    assert made == AssembledPrompt("# Memory\n\n## Facts\n- one", 6, ("Facts0",), (), ())
     assert assemble([section("Facts", "one")], 5, words, header="# Memory").text == ""
 
 
 def test_nothing_to_place_is_an_empty_text() -> None:
-    assert assemble([PromptSection("Facts", ())], 100, count_tokens, header="# Memory") == Assembled()
+    assert assemble([PromptSection("Facts", ())], 100, count_tokens, header="# Memory") == AssembledPrompt()
 
 
 def test_an_item_that_does_not_fit_is_passed_over_for_a_smaller_one() -> None:
@@ -294,7 +294,7 @@ def test_the_least_an_item_keeps_is_a_few_words() -> None:
         InvalidInput, match=f"at least {len('## G') + 1 + len('- ') + len('one two three four five…')} "
     ):
         assemble([section("G", "one two three four five six seven", required=True)], 5, len)
-    assert len("one two three four five…") <= LEAST_CHARACTERS + 1
+    assert len("one two three four five…") <= MIN_ITEM_CHARACTERS + 1
 
 
 @table(

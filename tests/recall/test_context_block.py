@@ -129,7 +129,7 @@ def test_the_order_does_not_depend_on_that_of_the_store() -> None:
 
 def test_the_order_does_not_depend_on_use() -> None:
     one, two = memory(1, "one"), memory(2, "two")
-    used = two.but(activation=two.activation.__class__(1.0, 0.9, 50, NOW))
+    used = two.replace(activation=two.activation.__class__(1.0, 0.9, 50, NOW))
     assert block([one, used]).ids == block([one, two]).ids
 
 

@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 from engram.model.errors import InvalidInput
 from engram.model.hit import Hit, Hits
 from engram.recall.cutoff import (
-    ABOUT,
-    HALF,
-    HELPFUL,
-    MOST_NEAREST,
-    NEAREST,
-    SURE,
-    about,
+    ABOUT_FLOOR,
+    INJECT_FLOOR,
+    MAX_NEAREST,
+    MIN_SHARE_OF_BEST,
+    NEAREST_FLOOR,
+    SURE_RELEVANCE,
+    apply_floor,
     asks_for_several,
-    at_least,
-    checked_relevance,
-    looked_up,
-    nearest,
+    check_relevance,
+    keep_relevant,
+    mark_looked_up,
+    nearest_hits,
 )
 from tests.tables import table
 
@@ -35,34 +35,34 @@ def ids(found: list[Hit]) -> list[str]:
 
 
 def test_the_floors_stand_in_their_order() -> None:
-    assert 0 < NEAREST < HELPFUL < ABOUT < SURE < 1
+    assert 0 < NEAREST_FLOOR < INJECT_FLOOR < ABOUT_FLOOR < SURE_RELEVANCE < 1
 
 
 def test_what_is_below_the_floor_is_no_answer_and_named_with_its_relevance() -> None:
-    found = about(hits(0.3, 0.04, 0.2), ONE)
+    found = keep_relevant(hits(0.3, 0.04, 0.2), ONE)
     assert ids(found) == ["0", "2"]
     assert [(left.id, left.reason) for left in found.filtered] == [("1", "relevance 0.04, below 0.08")]
 
 
 def test_one_thing_asked_for_gets_what_is_at_least_half_as_likely_as_the_best() -> None:
-    found = about(hits(0.3, 0.8, 0.41, 0.2), ONE)
+    found = keep_relevant(hits(0.3, 0.8, 0.41, 0.2), ONE)
     assert ids(found) == ["1", "2"]
     assert found.filtered[-1].reason == "relevance 0.20, less than half of the best one's 0.80"
-    assert ids(about(hits(0.3, 0.8, 0.41, 0.2), SEVERAL)) == ["0", "1", "2", "3"]
+    assert ids(keep_relevant(hits(0.3, 0.8, 0.41, 0.2), SEVERAL)) == ["0", "1", "2", "3"]
 
 
 def test_a_floor_of_nothing_cuts_nothing() -> None:
-    assert ids(about(hits(0.9, 0.0), ONE, 0.0)) == ["0", "1"]
+    assert ids(keep_relevant(hits(0.9, 0.0), ONE, 0.0)) == ["0", "1"]
 
 
 def test_the_nearest_are_a_few_below_the_floor_the_nearest_first() -> None:
-    near = nearest(hits(0.03, 0.07, 0.001, 0.05, 0.06, 0.5))
+    near = nearest_hits(hits(0.03, 0.07, 0.001, 0.05, 0.06, 0.5))
     assert ids(near) == ["1", "4", "3"]
-    assert len(near) == MOST_NEAREST
+    assert len(near) == MAX_NEAREST
 
 
 def test_what_was_looked_up_is_about_the_question_and_says_so() -> None:
-    hit = looked_up(hits(0.01)[0], "key")
+    hit = mark_looked_up(hits(0.01)[0], "key")
     assert hit.relevance == 1.0
     assert hit.trace is not None and "key" in hit.trace.found_by
 
@@ -70,13 +70,13 @@ def test_what_was_looked_up_is_about_the_question_and_says_so() -> None:
 @table("value", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None])
 def test_a_relevance_lies_between_0_and_1(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"min_relevance .* must be a number from 0 to 1"):
-        checked_relevance(value)
+        check_relevance(value)
 
 
 @given(relevances, st.floats(0, 1))
 def test_a_cut_keeps_the_order_and_loses_nothing(found: list[float], floor: float) -> None:
     before = hits(*found)
-    for after in (at_least(before, floor), about(before, ONE, floor)):
+    for after in (apply_floor(before, floor), keep_relevant(before, ONE, floor)):
         assert sorted(ids(after) + [left.id for left in after.filtered], key=int) == ids(before)
         assert ids(after) == sorted(ids(after), key=int)
         assert all(hit.relevance >= floor for hit in after)
@@ -85,9 +85,9 @@ def test_a_cut_keeps_the_order_and_loses_nothing(found: list[float], floor: floa
 @given(relevances)
 def test_answers_and_nearest_never_share_a_hit(found: list[float]) -> None:
     before = hits(*found)
-    answer = about(before, ONE)
-    assert set(ids(answer)).isdisjoint(ids(nearest(before)))
-    assert all(hit.relevance >= HALF * max(found) for hit in answer)
+    answer = keep_relevant(before, ONE)
+    assert set(ids(answer)).isdisjoint(ids(nearest_hits(before)))
+    assert all(hit.relevance >= MIN_SHARE_OF_BEST * max(found) for hit in answer)
 
 
 SINGLE = """

@@ -11,7 +11,7 @@ import pytest
 from engram import Engram
 from engram.model.hit import Hit
 from engram.model.memory import Association, Memory
-from engram.recall.freshness import replacements
+from engram.recall.freshness import replacements_among
 from engram.recall.recaller import Recall
 from engram.recall.succession import Claim
 from tests.clock import Clock
@@ -54,7 +54,7 @@ def test_what_was_told_later_comes_first_though_nothing_was_superseded(
 def test_two_current_memories_of_one_key_are_shown_newest_first(clock: Clock) -> None:
     older = Memory("ENG-2026-0101-001", "The office is in Bonn", conflict_key="office", created=on(2026, 1, 1))
     newer = Memory("ENG-2026-0201-001", "Our rooms are in Kiel", conflict_key="office", created=on(2026, 2, 1))
-    found = replacements([newer, older], "Where is the office?")
+    found = replacements_among([newer, older], "Where is the office?")
     assert found.newest(older.id) == newer
     assert found.note(older) == "may be replaced by ENG-2026-0201-001: “Our rooms are in Kiel”"
     assert (found.newest(newer.id), found.note(newer)) == (None, "")
@@ -66,7 +66,7 @@ def test_a_less_trusted_statement_is_mentioned_and_does_not_come_first() -> None
     read = Memory(
         "ENG-2026-0201-001", "The office is in Kiel", source="web", created=on(2026, 2, 1), associations=(link,)
     )
-    found = replacements([said, read], "Where is the office?")
+    found = replacements_among([said, read], "Where is the office?")
     assert found.newest(said.id) is None
     assert "ENG-2026-0201-001" in found.note(said)
 
@@ -74,10 +74,10 @@ def test_a_less_trusted_statement_is_mentioned_and_does_not_come_first() -> None
 def test_memories_of_different_situations_or_scopes_replace_nothing() -> None:
     apart = Association("ENG-2026-0101-001", "valid_elsewhere")
     home = Memory("ENG-2026-0101-001", "The port is 8080", conflict_key="port", created=on(2026, 1, 1))
-    elsewhere = home.but(id="ENG-2026-0102-001", associations=(apart,), created=on(2026, 1, 2))
-    other_scope = home.but(id="ENG-2026-0103-001", scope="project:acme", created=on(2026, 1, 3))
-    assert not replacements([home, elsewhere], "Which port?")
-    assert not replacements([home, other_scope], "Which port?")
+    elsewhere = home.replace(id="ENG-2026-0102-001", associations=(apart,), created=on(2026, 1, 2))
+    other_scope = home.replace(id="ENG-2026-0103-001", scope="project:acme", created=on(2026, 1, 3))
+    assert not replacements_among([home, elsewhere], "Which port?")
+    assert not replacements_among([home, other_scope], "Which port?")
 
 
 def test_late_news_about_an_earlier_time_is_not_the_newest() -> None:
@@ -85,7 +85,7 @@ def test_late_news_about_an_earlier_time_is_not_the_newest() -> None:
     past = Memory(
         "ENG-2026-0201-001", "I live in Rome", conflict_key="home", created=on(2026, 2, 1), valid_from=on(2020, 1, 1)
     )
-    found = replacements([now, past], "Where do I live?")
+    found = replacements_among([now, past], "Where do I live?")
     assert found.newest(past.id) == now
     assert found.newest(now.id) is None
 
@@ -203,8 +203,8 @@ def test_a_past_time_in_which_nothing_happened_is_answered_with_what_held(mem: E
 
 def test_statements_of_one_document_stand_side_by_side() -> None:
     first = Memory("ENG-2026-0101-001", "The cache keeps pages for 15 minutes", source="document:a.md")
-    second = first.but(id="ENG-2026-0101-002", statement="The cache now keeps pages for 45 minutes")
-    assert not replacements([first, second], "How long does the cache keep pages?")
+    second = first.replace(id="ENG-2026-0101-002", statement="The cache now keeps pages for 45 minutes")
+    assert not replacements_among([first, second], "How long does the cache keep pages?")
 
 
 def test_what_was_decided_about_something_is_the_decision_that_stands(mem: Engram, clock: Clock) -> None:
@@ -317,7 +317,7 @@ def test_a_chain_takes_only_likely_steps(monkeypatch: pytest.MonkeyPatch, change
         Memory(f"ENG-2026-010{n}-001", f"The office is in {town}", created=on(2026, 1, n))
         for n, town in enumerate(("Bonn", "Kiel", "Ulm"), start=1)
     ]
-    assert replacements(chain, "Where is the office?").newest(chain[0].id) == (chain[end] if end else None)
+    assert replacements_among(chain, "Where is the office?").newest(chain[0].id) == (chain[end] if end else None)
 
 
 def test_when_something_changed_is_known_while_the_change_waits(mem: Engram, clock: Clock) -> None:
@@ -354,7 +354,7 @@ def test_the_question_tells_which_of_two_changes_is_meant() -> None:
     other = Memory("ENG-2026-0301-001", "Greta switched to oil paint.", created=on(2026, 3, 1))
     hits = [Hit(memory.id, "memory", 5.0, memory.statement, memory, relevance=relevance)
             for memory, relevance in ((home, 0.6), (moved, 0.6), (other, 0.1))]  # fmt: skip
-    found = replacements([home, moved, other], "Where is Greta's studio?", hits)
+    found = replacements_among([home, moved, other], "Where is Greta's studio?", hits)
     assert (found.newest(home.id), found.newest(moved.id)) == (moved, None)
 
 

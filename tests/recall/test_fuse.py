@@ -13,7 +13,7 @@ from engram.recall.fusion import (
     evidence_of,
     reciprocal_ranks,
     score,
-    weighed,
+    weigh_evidence,
 )
 from engram.recall.passages import Passage, Passages
 from engram.recall.query import SearchQuery
@@ -52,7 +52,7 @@ def parts(
     lexicon, terms = Lexicon(), tuple(query_terms(question))
     query = SearchQuery(question, terms=terms, vector=vector)
     candidates = Candidates(frequency=dict.fromkeys(terms, 1), total=5)
-    return weighed(evidence_of(passages(lexicon, talk), query, candidates, meanings, lexicon).evidence, weights)
+    return weigh_evidence(evidence_of(passages(lexicon, talk), query, candidates, meanings, lexicon).evidence, weights)
 
 
 def test_the_answer_is_found_though_the_words_stand_in_the_question_before_it() -> None:
@@ -142,7 +142,7 @@ def test_a_question_without_terms_is_judged_by_the_rest() -> None:
 def test_no_passages_give_no_scores() -> None:
     lexicon = Lexicon()
     found = evidence_of(Passages([], lexicon), SearchQuery("boat", terms=("boat",)), Candidates(), None, lexicon)
-    assert score(weighed(found.evidence)).shape == (0,)
+    assert score(weigh_evidence(found.evidence)).shape == (0,)
 
 
 def test_a_span_of_time_lifts_what_was_said_then() -> None:

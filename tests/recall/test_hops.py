@@ -4,7 +4,7 @@ import pytest
 
 from engram import Engram
 from engram.model.hit import Hit
-from engram.recall.hops import HOP, plan_hops
+from engram.recall.hops import FOUND_BY_ENTITY, plan_hops
 from tests.backends import Backend
 
 CONTACT, PERSON = "The contact at Norsend is Yusuf Demir", "Yusuf Demir prefers phone calls before noon"
@@ -28,7 +28,7 @@ def test_an_entity_of_the_first_hit_is_followed(mem: Engram) -> None:
     hits = mem.recall(QUESTION, scope="global").hits
     assert {CONTACT, PERSON} <= {hit.text for hit in hits}
     followed = next(hit for hit in hits if hit.text == PERSON)
-    assert followed.trace is not None and HOP in followed.trace.found_by
+    assert followed.trace is not None and FOUND_BY_ENTITY in followed.trace.found_by
 
 
 def test_the_entity_replaces_what_the_hit_says(mem: Engram) -> None:

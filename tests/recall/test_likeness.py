@@ -7,7 +7,7 @@ import pytest
 
 from engram.recall import similarity
 from engram.recall.passages import Passage, Passages
-from engram.recall.similarity import Floats, Lexicon, TermSimilarity, alike, rarities, rarity
+from engram.recall.similarity import Floats, Lexicon, TermSimilarity, match_words, rarities, rarity
 
 WORDS = {"chess": (1.0, 0.0), "yoga": (0.8, 0.6), "boat": (0.0, 1.0)}
 """chess and yoga are alike (.8), yoga and boat somewhat (.6), chess and boat not at all."""
@@ -51,7 +51,7 @@ def test_a_stem_is_embedded_as_a_word_people_write() -> None:
 
 
 def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "MOST_TERMS", 2)
+    monkeypatch.setattr(similarity, "MAX_CACHED_TERMS", 2)
     lexicon = Lexicon()
     lexicon.read("a b c")
     lexicon.trim()
@@ -59,7 +59,7 @@ def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPat
 
 
 def test_numbers_stay_valid_while_someone_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "MOST_TERMS", 1)
+    monkeypatch.setattr(similarity, "MAX_CACHED_TERMS", 1)
     lexicon = Lexicon()
     passages = Passages([Passage(("boat chess",))], lexicon)
     lexicon.trim()
@@ -100,7 +100,9 @@ def test_the_rarity_of_terms_is_that_of_their_frequencies() -> None:
 
 def test_a_term_is_itself_and_words_alike_count_a_share() -> None:
     lexicon = Lexicon(Model())
-    found = alike(["chess"], lexicon.read("chess yoga boat")[0], lexicon, rule=TermSimilarity(floor=0.5, share=0.5))
+    found = match_words(
+        ["chess"], lexicon.read("chess yoga boat")[0], lexicon, rule=TermSimilarity(floor=0.5, share=0.5)
+    )
     assert found.same[0].tolist() == [True, False, False]
     assert found.worth[0].tolist() == pytest.approx([0.0, 0.5 * (0.8 - 0.5) / 0.5, 0.0])
     assert found.cosines[0].tolist() == pytest.approx([1.0, 0.8, 0.0])
@@ -109,21 +111,21 @@ def test_a_term_is_itself_and_words_alike_count_a_share() -> None:
 def test_a_word_that_tells_less_than_the_term_counts_less() -> None:
     lengths = {"chess": 4.0, "yoga": 1.0, "golf": 4.0}
     lexicon = Lexicon(lambda words: np.array([(lengths.get(word, 0.0), 0.0) for word in words], np.float32))
-    common, telling = alike(["chess"], lexicon.read("yoga golf")[0], lexicon).worth[0]
+    common, telling = match_words(["chess"], lexicon.read("yoga golf")[0], lexicon).worth[0]
     assert common == pytest.approx(telling / 4)
 
 
 def test_a_word_that_is_commoner_here_than_the_term_counts_less() -> None:
     lexicon = Lexicon(Model())
     vocabulary = lexicon.read("yoga")[0]
-    plain = alike(["chess"], vocabulary, lexicon).worth[0, 0]
-    common = alike(["chess"], vocabulary, lexicon, np.array([[0.25]], dtype=np.float32)).worth[0, 0]
-    rare = alike(["chess"], vocabulary, lexicon, np.array([[4.0]], dtype=np.float32)).worth[0, 0]
+    plain = match_words(["chess"], vocabulary, lexicon).worth[0, 0]
+    common = match_words(["chess"], vocabulary, lexicon, np.array([[0.25]], dtype=np.float32)).worth[0, 0]
+    rare = match_words(["chess"], vocabulary, lexicon, np.array([[4.0]], dtype=np.float32)).worth[0, 0]
     assert common == pytest.approx(plain / 4) and rare == plain
 
 
 def test_without_vectors_only_the_terms_themselves_count() -> None:
     lexicon = Lexicon()
-    found = alike(["chess", "golf"], lexicon.read("chess yoga")[0], lexicon)
+    found = match_words(["chess", "golf"], lexicon.read("chess yoga")[0], lexicon)
     assert found.same.tolist() == [[True, False], [False, False]]
     assert not found.worth.any() and not found.cosines.any()

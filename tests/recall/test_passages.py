@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 
 from engram.recall.passages import (
     EXCERPT,
-    LENT,
     LONG,
-    LONGEST,
+    MAX_FIELD_CHARACTERS,
+    MAX_NEIGHBOUR_TERMS,
     Passage,
     Passages,
     Words,
     best_parents,
-    bounded,
     count_terms,
     near_in_time,
     spoken_by,
     standing_instructions,
+    truncate_fields,
     word_evidence,
 )
-from engram.recall.similarity import Floats, Lexicon, alike, rarity
+from engram.recall.similarity import Floats, Lexicon, match_words, rarity
 from engram.text.tokens import marked_terms
 
 DAY = 86_400.0
@@ -36,7 +36,7 @@ def talk(*texts: str, session: str = "s", speakers: tuple[str, ...] = ("ada", "b
 def words_of(items: list[Passage], *terms: str) -> Words:
     lexicon = Lexicon()
     passages = Passages(items, lexicon)
-    found = alike(terms, passages.vocabulary, lexicon)
+    found = match_words(terms, passages.vocabulary, lexicon)
     counts = count_terms(passages, found)
     return word_evidence(passages, counts, rarity([1] * len(terms), 10), spoken_by(passages, terms)[1])
 
@@ -91,7 +91,7 @@ def test_a_session_says_what_any_of_its_turns_says() -> None:
 
 
 def test_a_long_neighbour_lends_no_more_than_a_short_one() -> None:
-    filler = " ".join(f"w{i}" for i in range(int(LENT) - 1))
+    filler = " ".join(f"w{i}" for i in range(int(MAX_NEIGHBOUR_TERMS) - 1))
     long = f"boat boat boat boat {filler} {filler} {filler} {filler}"
     items = [*talk(f"boat {filler}", "two words"), *talk(long, "two words", session="other")]
     words, _ = evidence(items, "boat")
@@ -201,6 +201,8 @@ def test_any_passages_get_finite_evidence_and_none_below_zero(rows: list[tuple[s
 
 def test_of_a_very_long_field_the_beginning_is_read_up_to_a_whole_term() -> None:
     book = "chapter " * 10_000
-    read, about, support = bounded((book, "about", ""))
-    assert LONGEST - len("chapter ") <= len(read) <= LONGEST and set(read.split()) == {"chapter"}
+    read, about, support = truncate_fields((book, "about", ""))
+    assert MAX_FIELD_CHARACTERS - len("chapter ") <= len(read) <= MAX_FIELD_CHARACTERS and set(read.split()) == {
+        "chapter"
+    }
     assert (about, support) == ("about", "")

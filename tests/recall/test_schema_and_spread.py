@@ -7,7 +7,7 @@ import pytest
 
 from engram.model.memory import Anchor, Association, Memory
 from engram.recall.prompt.inject import spread
-from engram.recall.search import emerged, schema_boosts
+from engram.recall.search import find_schemas, schema_boosts
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ TRIO = [memory("A", [("B", 0.5)]), memory("B", [("C", 0.4)]), memory("C")]
 
 
 def test_three_memories_tied_together_on_common_ground_form_a_schema() -> None:
-    assert emerged(TRIO, NOW) == [frozenset({"A", "B", "C"})]
+    assert find_schemas(TRIO, NOW) == [frozenset({"A", "B", "C"})]
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_three_memories_tied_together_on_common_ground_form_a_schema() -> None:
     ids=["two are too few", "one tie is too loose", "one common place is too little"],
 )
 def test_less_is_no_schema(memories: list[Memory]) -> None:
-    assert emerged(memories, NOW) == []
+    assert find_schemas(memories, NOW) == []
 
 
 def test_a_tie_of_use_that_faded_no_longer_holds_the_schema() -> None:
     tied = [memory("A", [("B", 0.5)], kind="co_accessed"), memory("B", [("C", 0.5)], kind="co_accessed"), memory("C")]
-    assert len(emerged(tied, NOW)) == 1
-    assert emerged(tied, NOW + timedelta(days=10)) == []
+    assert len(find_schemas(tied, NOW)) == 1
+    assert find_schemas(tied, NOW + timedelta(days=10)) == []
 
 
 def test_members_lift_each_other_by_the_share_that_was_activated() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from engram import Engram
-from engram.model.hit import USER_WORDS, WAITS
+from engram.model.hit import USER_WORDS, WAITS_NOTE
 from engram.model.memory import Memory
 from engram.recall.prompt.inject import TITLES
 from tests.backends import Backend
@@ -40,7 +40,7 @@ def test_a_waiting_rule_of_the_user_is_quoted_by_every_verb(mem: Engram, task: s
 def test_what_the_user_did_not_say_is_not_quoted(mem: Engram) -> None:
     rule = propose(mem)
     recalled, injected = mem.recall(TASKS[0]), mem.inject(TASKS[0])
-    assert [hit.note for hit in recalled.unconfirmed] == [WAITS] and rule.id in recalled.text
+    assert [hit.note for hit in recalled.unconfirmed] == [WAITS_NOTE] and rule.id in recalled.text
     assert injected.unconfirmed == () and rule.id in [left.id for left in injected.left_out]
     assert not any("tidepool" in text for text in (recalled.text, injected.text, mem.prepare(TASKS[0]).text))
 

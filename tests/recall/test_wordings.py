@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engram import Engram
 from engram.model.arguments import MAX_WORDINGS, checked_wordings
 from engram.model.errors import InvalidInput
-from engram.recall.ranking import LEAST_RELEVANCE, fuse_relevance
+from engram.recall.ranking import MIN_WORDING_RELEVANCE, fuse_relevance
 from tests.backends import Backend
 from tests.cli.conftest import Console
 from tests.mcp.talking import Talk, talking
@@ -180,7 +180,7 @@ def test_more_wordings_than_the_maximum_are_refused_and_the_error_names_it() -> 
 
 # -- their relevance
 
-RELEVANCE = st.floats(LEAST_RELEVANCE, 1 - LEAST_RELEVANCE)
+RELEVANCE = st.floats(MIN_WORDING_RELEVANCE, 1 - MIN_WORDING_RELEVANCE)
 
 
 @given(st.lists(RELEVANCE, min_size=1, max_size=5), st.integers(0, 4))
@@ -197,7 +197,7 @@ def test_identical_chances_do_not_raise_the_relevance(value: float, count: int) 
 
 @given(st.lists(RELEVANCE, min_size=2, max_size=5), st.lists(st.floats(0, 0.5), min_size=5, max_size=5))
 def test_a_better_match_is_never_less_relevant(found: list[float], more: list[float]) -> None:
-    better = [min(one + extra, 1 - LEAST_RELEVANCE) for one, extra in zip(found, more, strict=False)]
+    better = [min(one + extra, 1 - MIN_WORDING_RELEVANCE) for one, extra in zip(found, more, strict=False)]
     before = fuse_relevance(sorted(found, reverse=True), len(found))
     assert fuse_relevance(sorted(better, reverse=True), len(found)) >= before - 1e-9
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engram.model.memory import Memory
 from engram.model.usage import Use
-from engram.rules.strength import folded
+from engram.rules.strength import fold_uses
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MEMORY = Memory(id="ENG-2026-0301-001", statement="x", created=NOW)
@@ -18,23 +18,23 @@ def use(position: int, session: str = "", kind: str = "recalled", signal: str = 
 
 
 def test_a_session_reinforces_once() -> None:
-    after = folded(MEMORY, [use(1, "s1"), use(2, "s1", "injected"), use(3, "s2")])
+    after = fold_uses(MEMORY, [use(1, "s1"), use(2, "s1", "injected"), use(3, "s2")])
     assert after.activation.frequency == 2
 
 
 def test_without_a_session_a_day_reinforces_once() -> None:
-    after = folded(MEMORY, [use(1), use(2), use(3, day=1)])
+    after = fold_uses(MEMORY, [use(1), use(2), use(3, day=1)])
     assert after.activation.frequency == 2
 
 
 def test_a_use_in_a_session_already_folded_does_not_reinforce_again() -> None:
     early, late = use(1, "s1"), use(2, "s1")
-    once = folded(MEMORY, [early])
-    assert folded(once, [early, late]).activation.frequency == 1
+    once = fold_uses(MEMORY, [early])
+    assert fold_uses(once, [early, late]).activation.frequency == 1
 
 
 def test_every_rating_counts() -> None:
-    after = folded(MEMORY, [use(1, "s", "rated", "positive"), use(2, "s", "rated", "positive")])
+    after = fold_uses(MEMORY, [use(1, "s", "rated", "positive"), use(2, "s", "rated", "positive")])
     assert after.feedback.positive == 2
 
 
@@ -55,6 +55,6 @@ USES = st.lists(
 @given(USES, st.integers(0, 20))
 def test_folding_in_two_steps_is_folding_in_one_and_folding_again_changes_nothing(uses: list[Use], cut: int) -> None:
     ordered = sorted(uses, key=lambda u: u.position)
-    once = folded(MEMORY, ordered)
-    assert folded(folded(MEMORY, ordered[:cut]), ordered) == once
-    assert folded(once, ordered) == once
+    once = fold_uses(MEMORY, ordered)
+    assert fold_uses(fold_uses(MEMORY, ordered[:cut]), ordered) == once
+    assert fold_uses(once, ordered) == once

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.memory import Activation, Association, Memory
-from engram.rules.strength import band, co_accessed, consolidated, link_strength, rated, reinforced, strength
+from engram.rules.strength import (
+    apply_rating,
+    band,
+    consolidate,
+    link_co_accessed,
+    link_strength,
+    reinforce_memory,
+    strength,
+)
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -60,7 +68,7 @@ def test_bands_are_those_of_the_spec(value: float, word: str) -> None:
 
 def test_reinforcement_raises_both_strengths_and_counts() -> None:
     later = NOW + timedelta(days=10)
-    used = reinforced(memory(), later)
+    used = reinforce_memory(memory(), later)
     assert used.activation.retrieval_strength == pytest.approx(strength(memory(), later) + 0.10, abs=1e-6)
     assert used.activation.storage_strength == pytest.approx(0.5 + 0.05 * 0.5)
     assert (used.activation.frequency, used.activation.last_accessed) == (1, later)
@@ -69,13 +77,13 @@ def test_reinforcement_raises_both_strengths_and_counts() -> None:
 def test_strengths_never_pass_one() -> None:
     held = memory(activation=Activation(0.99, 0.99))
     for _ in range(20):
-        held = reinforced(held, NOW)
+        held = reinforce_memory(held, NOW)
     assert held.activation.retrieval_strength == 1.0
     assert held.activation.storage_strength <= 1.0
 
 
 def test_ratings_move_strength_and_only_praise_verifies() -> None:
-    praised, blamed, shrugged = (rated(memory(), signal, NOW) for signal in ("positive", "negative", "neutral"))
+    praised, blamed, shrugged = (apply_rating(memory(), signal, NOW) for signal in ("positive", "negative", "neutral"))
     assert praised.activation.retrieval_strength == pytest.approx(0.75)
     assert blamed.activation.retrieval_strength == pytest.approx(0.60)
     assert shrugged.activation == memory().activation
@@ -84,27 +92,27 @@ def test_ratings_move_strength_and_only_praise_verifies() -> None:
 
 
 def test_the_survivor_of_a_contradiction_has_twice_the_storage_strength() -> None:
-    survivor = consolidated(memory(activation=Activation(storage_strength=0.3)), NOW)
+    survivor = consolidate(memory(activation=Activation(storage_strength=0.3)), NOW)
     assert survivor.consolidated
     assert survivor.activation.storage_strength == pytest.approx(0.6)
-    assert consolidated(survivor, NOW).activation.storage_strength == 1.0
+    assert consolidate(survivor, NOW).activation.storage_strength == 1.0
 
 
 def test_memories_injected_together_grow_together_and_apart_again() -> None:
-    first = co_accessed(memory(), ("B", "C"), NOW)
+    first = link_co_accessed(memory(), ("B", "C"), NOW)
     assert {link.target: link.strength for link in first.associations} == {"B": 0.1, "C": 0.1}
-    again = co_accessed(first, ("B",), NOW)
+    again = link_co_accessed(first, ("B",), NOW)
     assert {link.target: link.strength for link in again.associations} == {"B": pytest.approx(0.15), "C": 0.1}
     assert link_strength(first.associations[0], NOW + timedelta(days=13)) == pytest.approx(0.1 * 0.95**13)
     assert link_strength(first.associations[0], NOW + timedelta(days=14)) == 0
-    faded = co_accessed(again, ("D",), NOW + timedelta(days=15))
+    faded = link_co_accessed(again, ("D",), NOW + timedelta(days=15))
     assert {link.target for link in faded.associations} == {"B", "D"}
 
 
 def test_a_learned_link_is_capped_and_a_given_one_does_not_fade() -> None:
     held = memory()
     for _ in range(40):
-        held = co_accessed(held, ("B",), NOW)
+        held = link_co_accessed(held, ("B",), NOW)
     assert held.associations[0].strength == 0.95
     given_link = Association("B", "semantic", 0.8)
     assert link_strength(given_link, NOW + timedelta(days=999)) == 0.8

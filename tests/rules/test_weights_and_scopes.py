@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engram.model.errors import InvalidInput
 from engram.model.memory import Feedback
-from engram.rules.scopes import ancestors, parse_scope, visible_from
+from engram.rules.scopes import ancestors, parse_scope, wider_scopes
 from engram.rules.strength import anchor_boost, confidence_weight, feedback_weight, recency_boost, schema_boost
 from tests.tables import table
 
@@ -48,7 +48,7 @@ def test_a_schema_boosts_by_the_share_of_its_other_members() -> None:
 
 def test_a_scope_sees_its_ancestors_then_global() -> None:
     assert ancestors("project:acme/api/v2") == ("project:acme/api/v2", "project:acme/api", "project:acme")
-    assert visible_from(["project:acme/api", "user"]) == ("project:acme/api", "project:acme", "user", "global")
+    assert wider_scopes(["project:acme/api", "user"]) == ("project:acme/api", "project:acme", "user", "global")
 
 
 @table(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.errors import InvalidInput
-from engram.sessions.observations import MAX_CONTENT, json_data, new_event, storable
+from engram.sessions.observations import MAX_CONTENT, json_data, make_storable, new_event
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -22,11 +22,11 @@ JSON = st.recursive(
 
 @given(text=ANY_TEXT)
 def test_any_text_becomes_one_of_the_same_length_that_can_be_stored(text: str) -> None:
-    kept = storable(text)
+    kept = make_storable(text)
     assert len(kept) == len(text)
     assert "\0" not in kept
     assert kept.encode().decode() == kept
-    assert storable(kept) == kept
+    assert make_storable(kept) == kept
 
 
 @given(data=st.dictionaries(ANY_TEXT, JSON, max_size=4))

@@ -12,12 +12,12 @@ from engram.sessions.jobs import (
     DRY_SECONDS,
     FAILED_SECONDS,
     JITTER,
-    LONGEST_SECONDS,
     LOOK_SECONDS,
+    MAX_SKIP_SECONDS,
     PAUSED_SECONDS,
     RoundRobin,
-    Worked,
     WorkerTurn,
+    WorkResult,
 )
 
 LONGEST = 1 + JITTER
@@ -38,7 +38,7 @@ class Server:
         self.looks += 1
         return [tenant for tenant, jobs in self.queues.items() if jobs]
 
-    def work(self, tenant: str) -> Worked | None:
+    def work(self, tenant: str) -> WorkResult | None:
         self.asked.append(tenant)
         if tenant in self.broken:
             raise self.broken[tenant]
@@ -46,9 +46,9 @@ class Server:
             return None
         self.seconds += self.each
         if not self.queues[tenant]:
-            return Worked()
+            return WorkResult()
         self.queues[tenant] -= 1
-        return Worked(done=[f"{tenant}-{self.queues[tenant]}"])
+        return WorkResult(done=[f"{tenant}-{self.queues[tenant]}"])
 
     def worker(self, seed: int = 1) -> RoundRobin:
         return RoundRobin(self.due, self.work, now=lambda: self.seconds, order=random.Random(seed))
@@ -155,12 +155,12 @@ def test_it_is_tried_again_after_longer_each_time_and_forgiven_when_it_works() -
             assert turn.failed
             tried.append(server.seconds)
     waits = [after - before for before, after in pairwise(tried)]
-    meant = [min(FAILED_SECONDS * 2**times, LONGEST_SECONDS) for times in range(9)]
+    meant = [min(FAILED_SECONDS * 2**times, MAX_SKIP_SECONDS) for times in range(9)]
     assert all(
         longest * (1 - JITTER) <= wait <= longest * LONGEST + 1 for wait, longest in zip(waits, meant, strict=True)
     )
     server.broken.clear()
-    server.seconds += LONGEST_SECONDS * LONGEST
+    server.seconds += MAX_SKIP_SECONDS * LONGEST
     assert done(worker) == ["ill"] * 2
 
 
@@ -198,6 +198,6 @@ def test_tenants_that_are_gone_are_forgotten() -> None:
     worker = server.worker()
     assert len(list(turns(worker))) == 50
     server.queues.clear()
-    server.seconds += 3 * LONGEST_SECONDS
+    server.seconds += 3 * MAX_SKIP_SECONDS
     assert worker.next() is None
     assert worker._resting == {}

@@ -14,7 +14,7 @@ import pytest
 from engram.model.errors import EmbedderError, KeyConflict, StoreReadOnly
 from engram.model.event import Event
 from engram.store.files.lock import WriterLock
-from engram.store.files.log.ledger import Ledger, Written
+from engram.store.files.log.ledger import Ledger, LedgerRange
 from engram.store.files.reconcile import recovery
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.pending_events import MOST, MOST_BYTES
@@ -239,7 +239,7 @@ class Barred(WriterLock):
     """The lock of a read-only home."""
 
     @contextlib.contextmanager
-    def held(self, deadline: float = 0.0) -> Iterator[None]:
+    def hold(self, deadline: float = 0.0) -> Iterator[None]:
         raise StoreReadOnly("cannot write here")
         yield
 
@@ -248,7 +248,7 @@ def test_nothing_is_appended_twice_when_indexing_fails(store: FilesStore, monkey
     written, get = Ledger.append_turn, Index.get
     failing: list[bool] = []
 
-    def append(self: Ledger, session: str, events: Sequence[Event]) -> Written:
+    def append(self: Ledger, session: str, events: Sequence[Event]) -> LedgerRange:
         done = written(self, session, events)
         failing.append(True)
         return done

@@ -42,7 +42,7 @@ def test_all_languages_are_stored_together(tmp_path: Path) -> None:
     texts = [text for pair in SPOKEN.values() for text in (pair[0], pair[2])]
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         made = [mem.learn(text, source="human") for text in texts]
-        assert all(decision.written for decision in made), [d for d in made if not d.written]
+        assert all(decision.has_new_memory for decision in made), [d for d in made if not d.has_new_memory]
         assert sorted(memory.statement for memory in mem.list(limit=None, status="any")) == sorted(texts)
         again = [mem.learn(text, source="human") for text in texts]
         assert {decision.outcome for decision in again} == {"DUPLICATE"}

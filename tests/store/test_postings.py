@@ -60,7 +60,7 @@ class Indexed:
     def assert_same(self, limit: int = 25) -> None:
         """That both rank alike, by each word and by several."""
         for terms in (*([word] for word in ("harbour", "violin", "compass", "nowhere")), ["cobalt", "meadow", "blue"]):
-            found = self.postings.ranked(self.db, terms, limit)
+            found = self.postings.rank(self.db, terms, limit)
             expected = self.by_fts5(terms, limit)
             assert found is not None
             assert [n for n, _ in found] == [n for n, _ in expected], terms
@@ -107,7 +107,7 @@ def test_what_is_added_after_a_purge_is_found(indexed: Indexed) -> None:
 
 def test_many_changes_are_read_from_the_beginning(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
     indexed.assert_same()
-    monkeypatch.setattr(postings, "_MOST_CHANGED", 1)
+    monkeypatch.setattr(postings, "_MAX_CHANGED_DOCUMENTS", 1)
     for place in (3, 4, 5):
         indexed.mem.update(indexed.ids[place], statement=f"A violin of cobalt in harbour {place}")
     indexed.assert_same()
@@ -121,15 +121,15 @@ def test_a_rebuilt_index_is_read_again(indexed: Indexed) -> None:
 
 
 def test_nothing_is_ranked_before_all_is_read(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "READ_AT_ONCE", 1_000)
-    found = [indexed.postings.ranked(indexed.db, ["violin"], 10) for _ in range(60)]
+    monkeypatch.setattr(postings, "CHARACTERS_PER_SEARCH", 1_000)
+    found = [indexed.postings.rank(indexed.db, ["violin"], 10) for _ in range(60)]
     assert found[0] is None
     indexed.assert_same()
 
 
 def test_a_large_index_is_left_to_fts5(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "MOST_DOCUMENTS", 50)
-    assert [indexed.postings.ranked(indexed.db, ["violin"], 10) for _ in range(5)] == [None] * 5
+    monkeypatch.setattr(postings, "MAX_DOCUMENTS", 50)
+    assert [indexed.postings.rank(indexed.db, ["violin"], 10) for _ in range(5)] == [None] * 5
 
 
 def test_how_common_a_word_is_follows_what_other_processes_change(tmp_path: Path) -> None:
@@ -169,6 +169,6 @@ def test_documents_without_cues_rank_as_in_an_index_of_three_fields(tmp_path: Pa
 
 def test_among_allowed_documents_they_keep_their_order(indexed: Indexed) -> None:
     indexed.assert_same()
-    every = indexed.postings.ranked(indexed.db, ["violin"], 60) or []
+    every = indexed.postings.rank(indexed.db, ["violin"], 60) or []
     allowed = sorted(n for n, _ in every[::2])
-    assert indexed.postings.ranked(indexed.db, ["violin"], 60, [*allowed, 10_000]) == every[::2]
+    assert indexed.postings.rank(indexed.db, ["violin"], 60, [*allowed, 10_000]) == every[::2]

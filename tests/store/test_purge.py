@@ -8,7 +8,7 @@ import pytest
 from engram import Engram
 from engram.model.event import Session
 from engram.store.files.store import purge
-from engram.store.files.store.purge_plan import MARKER
+from engram.store.files.store.purge_plan import MARKER_FILE
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
 from tests.faults.processes import ending, finish, learners, let_go
 from tests.homes import home_of
@@ -197,7 +197,7 @@ def test_a_purge_killed_after_its_words_were_removed_is_finished(tmp_path: Path)
         begun = mem.session(task="feed the animals")
         memory = mem.add(SECRETS["plain"])
         mem.forget(memory.id, purge=True)
-    marker = tmp_path / "home" / "state" / MARKER
+    marker = tmp_path / "home" / "state" / MARKER_FILE
     marker.write_text(json.dumps({"ids": [memory.id], "actor": "human"}))
     with _opened(tmp_path) as mem:
         assert mem.list() == [] and marker.exists()

@@ -17,7 +17,7 @@ WORDS = ("otters", "badgers", "foxes", "herons", "newts")
 def test_after_an_interruption_the_old_vectors_are_used_and_the_rest_is_embedded_later(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "SLICE", 2)
+    monkeypatch.setattr(embedding, "DOCUMENTS_PER_BATCH", 2)
     backend = OnFiles(clock, tmp_path)
     old = backend.store()
     Keep(old, clock).many([{"statement": f"Something about {word}"} for word in WORDS])

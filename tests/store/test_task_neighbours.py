@@ -68,7 +68,7 @@ def test_the_memory_of_that_situation_is_nearest(indexed: IndexedFolder) -> None
 
 
 def test_what_one_search_leaves_the_next_ones_embed(indexed: IndexedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_neighbours, "EMBEDDED_AT_ONCE", 3)
+    monkeypatch.setattr(task_neighbours, "EMBEDDED_PER_SEARCH", 3)
     assert [len(indexed.nearest("ship it")) for _ in range(3)] == [3, 4, 4]
 
 
@@ -82,9 +82,9 @@ def test_a_changed_memory_has_its_new_vector_and_is_there_once(indexed: IndexedF
 
 
 def test_a_later_process_finds_them_made(indexed: IndexedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_neighbours, "WORTH_SAVING", 4)
+    monkeypatch.setattr(task_neighbours, "MIN_SAVED_MEMORIES", 4)
     expected = indexed.nearest("ship it to prod")
-    monkeypatch.delattr(TaskTable, "notes")
+    monkeypatch.delattr(TaskTable, "encode_notes")
     assert indexed.nearest("ship it to prod", indexed.another()) == expected
 
 
@@ -94,7 +94,7 @@ def test_a_few_are_not_worth_saving(indexed: IndexedFolder) -> None:
 
 
 def test_a_later_process_adds_what_is_new(indexed: IndexedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_neighbours, "WORTH_SAVING", 1)
+    monkeypatch.setattr(task_neighbours, "MIN_SAVED_MEMORIES", 1)
     indexed.nearest("ship it to prod")
     indexed.mem.add("Spoons come last", situation="polishing silver spoons", scope="global")
     found = indexed.nearest("polish the silver spoons", indexed.another())
@@ -104,7 +104,7 @@ def test_a_later_process_adds_what_is_new(indexed: IndexedFolder, monkeypatch: p
 def test_what_is_purged_does_not_come_back_with_the_next_save(
     indexed: IndexedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_neighbours, "WORTH_SAVING", 1)
+    monkeypatch.setattr(task_neighbours, "MIN_SAVED_MEMORIES", 1)
     before = indexed.nearest("ship it to prod")
     indexed.mem.forget(next(m.id for m in indexed.mem.list() if m.situation == "deploying to production"), purge=True)
     indexed.mem.add("Spoons come last", situation="polishing silver spoons", scope="global")

@@ -5,7 +5,7 @@ from sys import maxunicode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.confusables import fold_disguised, fold_text, folded
+from engram.text.confusables import fold_disguised, fold_text, fold_with_positions
 from engram.text.display import INVISIBLE
 from engram.text.invisible import remove_invisible
 from tests.disguises import disguised, ignorables
@@ -83,7 +83,7 @@ def test_folding_twice_changes_nothing(text: str) -> None:
 @examples(300)
 @given(st.text(st.characters(max_codepoint=maxunicode), max_size=30), st.data())
 def test_every_position_of_a_folded_text_has_an_original(text: str, data: st.DataObject) -> None:
-    view = folded(text)
+    view = fold_with_positions(text)
     if view.text:
         place = data.draw(st.integers(0, len(view.text) - 1))
         start, end = view.span(place, place + 1)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from engram.text.display import DOUBTFUL, HIDDEN, shown, unmarked, visible_json
+from engram.text.display import DOUBTFUL, HIDDEN, disable_markup, escape_hidden, visible_json
 
 
 def test_every_character_that_may_be_hidden_is_doubtful() -> None:
@@ -17,7 +17,7 @@ def test_quotation_marks_dashes_and_latin_letters_are_not_doubtful() -> None:
 
 
 def test_hidden_characters_are_escaped_among_quotation_marks() -> None:
-    assert shown("“a\u200bb”\x1b\x7f") == "“a\\u200bb”\\x1b\\x7f"
+    assert escape_hidden("“a\u200bb”\x1b\x7f") == "“a\\u200bb”\\x1b\\x7f"
     assert visible_json('"“a\u202eb”\x7f"') == '"“a\\u202eb”\\u007f"'
 
 
@@ -32,4 +32,4 @@ def test_hidden_characters_are_escaped_among_quotation_marks() -> None:
     ],
 )
 def test_both_brackets_of_a_tag_are_replaced(text: str, expected: str) -> None:
-    assert unmarked(text) == expected
+    assert disable_markup(text) == expected

@@ -78,7 +78,7 @@ def test_each_entity_is_given_once_in_order_of_appearance() -> None:
 def test_five_megabytes_of_anything_are_bounded(unit: str) -> None:
     found = entities(unit * (5_000_000 // len(unit)))
     assert len(found) <= entities_module._MOST_ENTITIES
-    assert all(len(entity) <= entities_module._LONGEST for entity in found)
+    assert all(len(entity) <= entities_module._MAX_ENTITY_CHARACTERS for entity in found)
 
 
 @given(st.text())

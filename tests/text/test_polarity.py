@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.polarity import NOT, any_opposite, any_rival, canonical, converse, opposite, read, rival
+from engram.text.polarity import (
+    NOT,
+    canonical_stem,
+    has_opposite,
+    has_rival,
+    is_converse,
+    is_opposite,
+    is_rival,
+    normalize_statement,
+)
 from tests.tables import table
 
 
@@ -22,7 +31,7 @@ from tests.tables import table
     ],
 )
 def test_every_way_to_forbid_reads_alike(text: str) -> None:
-    reading = read(text)
+    reading = normalize_statement(text)
     assert (reading.sequence, reading.negations) == ((NOT, "use", "tab"), 1)
 
 
@@ -41,81 +50,84 @@ def test_every_way_to_forbid_reads_alike(text: str) -> None:
     ],
 )
 def test_negation_is_read_in_other_languages(text: str, affirmed: str) -> None:
-    negative, positive = read(text), read(affirmed)
+    negative, positive = normalize_statement(text), normalize_statement(affirmed)
     assert (negative.negations, positive.negations) == (1, 0)
     assert negative.content == positive.content
 
 
 def test_a_negation_reaches_to_the_end_of_its_clause() -> None:
-    assert read("Use tabs, not spaces").negated == {"space"}
-    assert read("Do not use A but use B").negated == {"use", "a"}
+    assert normalize_statement("Use tabs, not spaces").negated == {"space"}
+    assert normalize_statement("Do not use A but use B").negated == {"use", "a"}
 
 
 def test_without_negates_what_it_leads() -> None:
-    assert read("Deploy without approval").sequence == ("deploy", NOT, "with", "approv")
+    assert normalize_statement("Deploy without approval").sequence == ("deploy", NOT, "with", "approv")
 
 
 def test_a_flag_that_begins_with_no_is_not_a_negation() -> None:
-    assert read("Set the no-cache header and --no-verify").negations == 0
+    assert normalize_statement("Set the no-cache header and --no-verify").negations == 0
 
 
 def test_articles_and_fillers_say_nothing() -> None:
-    assert read("Please always use the tabs").sequence == read("use tabs").sequence
+    assert normalize_statement("Please always use the tabs").sequence == normalize_statement("use tabs").sequence
 
 
 def test_single_letters_name_things() -> None:
-    assert "a" in read("Service A listens").content
-    assert "a" in read("A calls B").content
-    assert "a" not in read("A service listens").content
+    assert "a" in normalize_statement("Service A listens").content
+    assert "a" in normalize_statement("A calls B").content
+    assert "a" not in normalize_statement("A service listens").content
 
 
 def test_a_number_before_the_verb_says_which_thing_is_meant() -> None:
-    assert [str(number) for number in read("Service 1 uses port 8080").identifying] == ["1"]
-    assert read("Use port 8080").identifying == ()
+    assert [str(number) for number in normalize_statement("Service 1 uses port 8080").identifying] == ["1"]
+    assert normalize_statement("Use port 8080").identifying == ()
 
 
 def test_number_words_are_numbers() -> None:
-    assert read("Retry three times").numbers[0].value == read("Retry 3 times").numbers[0].value
-    assert read("重试三次").sequence == read("重试3次").sequence
+    assert (
+        normalize_statement("Retry three times").numbers[0].value
+        == normalize_statement("Retry 3 times").numbers[0].value
+    )
+    assert normalize_statement("重试三次").sequence == normalize_statement("重试3次").sequence
 
 
 def test_symbols_and_emoji_count() -> None:
-    assert read("Use C").sequence != read("Use C++").sequence
-    assert read("Status 👍").sequence != read("Status 👎").sequence
+    assert normalize_statement("Use C").sequence != normalize_statement("Use C++").sequence
+    assert normalize_statement("Status 👍").sequence != normalize_statement("Status 👎").sequence
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("enabl", "disabl"), ("safe", "unsaf"), ("valid", "invalid"), ("open", "close")]
 )
 def test_opposites_are_found_by_table_and_by_prefix(one: str, other: str) -> None:
-    assert opposite(one, other) and opposite(other, one)
+    assert is_opposite(one, other) and is_opposite(other, one)
 
 
 def test_words_that_merely_end_alike_are_no_opposites() -> None:
-    assert not opposite("port", "import")
-    assert not opposite("form", "inform")
-    assert not opposite("play", "display")
+    assert not is_opposite("port", "import")
+    assert not is_opposite("form", "inform")
+    assert not is_opposite("play", "display")
 
 
 def test_before_and_after_are_converses_and_open_and_close_are_not() -> None:
-    assert converse(canonical("before"), canonical("after"))
-    assert not converse("open", "close")
+    assert is_converse(canonical_stem("before"), canonical_stem("after"))
+    assert not is_converse("open", "close")
 
 
 def test_rivals_belong_to_one_group_and_differ() -> None:
-    assert rival("npm", "pnpm")
-    assert not rival("npm", "postgresql")
-    assert not rival("npm", "npm")
+    assert is_rival("npm", "pnpm")
+    assert not is_rival("npm", "postgresql")
+    assert not is_rival("npm", "npm")
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
-    reading = read(text)
+    reading = normalize_statement(text)
     assert reading.negated <= reading.content
 
 
 def test_a_long_text_is_read_up_to_a_bound() -> None:
-    assert len(read("word " * 1_000_000).sequence) < 2_000
+    assert len(normalize_statement("word " * 1_000_000).sequence) < 2_000
 
 
 CONTRASTED = (
@@ -140,5 +152,5 @@ CONTRASTED = (
 @given(st.lists(st.sampled_from(CONTRASTED)), st.lists(st.sampled_from(CONTRASTED)))
 def test_two_groups_contrast_where_a_word_of_each_does(some: list[str], others: list[str]) -> None:
     crossed = [(one, other) for one in some for other in others]
-    assert any_opposite(some, others) == any(opposite(*pair) for pair in crossed)
-    assert any_rival(some, others) == any(rival(*pair) for pair in crossed)
+    assert has_opposite(some, others) == any(is_opposite(*pair) for pair in crossed)
+    assert has_rival(some, others) == any(is_rival(*pair) for pair in crossed)

@@ -6,7 +6,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.tokens import ASKED, marked_terms, query_terms, tokens
+from engram.text.tokens import QUESTION_MARKER, marked_terms, query_terms, tokens
 from tests.tables import table
 
 
@@ -142,7 +142,7 @@ def test_marked_terms_set_what_is_asked_behind_what_is_told(text: str, expected:
 
 @given(st.text(alphabet="ab .?!\n"))
 def test_marked_terms_keep_every_term_of_the_text(text: str) -> None:
-    assert sorted(term for term in marked_terms(text).split() if term != ASKED) == sorted(tokens(text))
+    assert sorted(term for term in marked_terms(text).split() if term != QUESTION_MARKER) == sorted(tokens(text))
 
 
 @given(st.from_regex(r'[(."]{0,2}[A-Za-z]{1,50}[).,;:!?"]{0,3}', fullmatch=True))

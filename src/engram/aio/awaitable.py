@@ -22,7 +22,7 @@ class Twin(Generic[S]):
         self._target = target
 
 
-def awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+def make_async(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A synchronous method as a coroutine method of its twin: the same name, parameters, types and docstring."""
     name, signature = call.__name__, signature_of(call)
 
@@ -37,7 +37,7 @@ def awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any,
     return forward
 
 
-class Opened(ABC):
+class AsyncResource(ABC):
     """The object an `async with` gives once it is open."""
 
     async def __aenter__(self) -> Self:
@@ -49,7 +49,7 @@ class Opened(ABC):
     ) -> None: ...
 
 
-Held = TypeVar("Held", bound=Opened)
+Held = TypeVar("Held", bound=AsyncResource)
 _HOW = "Await it (`mem = await AsyncEngram.open(…)`), or write `async with AsyncEngram.open(…) as mem:`; a session likewise"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from engram.aio.awaitable import Opened, Opening, Twin, awaited
+from engram.aio.awaitable import AsyncResource, Opening, Twin, make_async
 from engram.aio.facets import (
     AsyncEnrichment,
     AsyncGraph,
@@ -16,7 +16,7 @@ from engram.aio.facets import (
     AsyncSessions,
     AsyncTasks,
     AsyncUpkeep,
-    entered,
+    make_session_opener,
 )
 from engram.aio.threads import Threads
 from engram.client import Engram
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 THREADS = 4
-MOST_THREADS = 64
+MAX_THREADS = 64
 CLOSE_SECONDS = 30.0
 """How long closing waits for running calls."""
 
 
-class AsyncEngram(Twin[Engram], Opened):
+class AsyncEngram(Twin[Engram], AsyncResource):
     """An agent's memory for programs with an event loop: everything `Engram` does, under the same names, awaited.
 
     `async with AsyncEngram.open() as mem:` or `mem = await AsyncEngram.open()` and `await mem.close()`. Calls run on a few
@@ -52,12 +52,12 @@ class AsyncEngram(Twin[Engram], Opened):
     ) -> Opening[Self]:
         """Open a store as `Engram.open` does, with the same options; `threads` is how many calls may run at once."""
         size = THREADS if threads is None else threads
-        if type(size) is not int or not 1 <= size <= MOST_THREADS:
-            raise InvalidInput(f"threads {threads!r} must be a whole number from 1 to {MOST_THREADS}")
-        return Opening(partial(cls._opened, size, home, options))
+        if type(size) is not int or not 1 <= size <= MAX_THREADS:
+            raise InvalidInput(f"threads {threads!r} must be a whole number from 1 to {MAX_THREADS}")
+        return Opening(partial(cls._open_on_thread, size, home, options))
 
     @classmethod
-    async def _opened(cls, size: int, home: str | Path | None, options: OpenOptions) -> Self:
+    async def _open_on_thread(cls, size: int, home: str | Path | None, options: OpenOptions) -> Self:
         workers = Threads(size)
         opened: list[Engram] = []
 
@@ -95,97 +95,97 @@ class AsyncEngram(Twin[Engram], Opened):
 
     # -- writing
 
-    learn = awaited(Engram.learn)
-    remember = awaited(Engram.remember)
-    add = awaited(Engram.add)
-    add_batch = awaited(Engram.add_batch)
-    add_conversation = awaited(Engram.add_conversation)
-    extract = awaited(Engram.extract)
-    harvest = awaited(Engram.harvest)
-    harvest_spooled = awaited(Engram.harvest_spooled)
-    import_chats = awaited(Engram.import_chats)
-    import_memories = awaited(Engram.import_memories)
-    revise = awaited(Engram.revise)
-    update = awaited(Engram.update)
-    pin = awaited(Engram.pin)
-    verify = awaited(Engram.verify)
-    reinforce = awaited(Engram.reinforce)
-    forget = awaited(Engram.forget)
-    purge = awaited(Engram.purge)
-    undo = awaited(Engram.undo)
-    feedback = awaited(Engram.feedback)
-    relate = awaited(Engram.relate)
+    learn = make_async(Engram.learn)
+    remember = make_async(Engram.remember)
+    add = make_async(Engram.add)
+    add_batch = make_async(Engram.add_batch)
+    add_conversation = make_async(Engram.add_conversation)
+    extract = make_async(Engram.extract)
+    harvest = make_async(Engram.harvest)
+    harvest_spooled = make_async(Engram.harvest_spooled)
+    import_chats = make_async(Engram.import_chats)
+    import_memories = make_async(Engram.import_memories)
+    revise = make_async(Engram.revise)
+    update = make_async(Engram.update)
+    pin = make_async(Engram.pin)
+    verify = make_async(Engram.verify)
+    reinforce = make_async(Engram.reinforce)
+    forget = make_async(Engram.forget)
+    purge = make_async(Engram.purge)
+    undo = make_async(Engram.undo)
+    feedback = make_async(Engram.feedback)
+    relate = make_async(Engram.relate)
 
     # -- reading
 
-    get = awaited(Engram.get)
-    list = awaited(Engram.list)
+    get = make_async(Engram.get)
+    list = make_async(Engram.list)
     get_memories = list
-    list_recent = awaited(Engram.list_recent)
-    timeline = awaited(Engram.timeline)
-    search = awaited(Engram.search)
-    deep_search = awaited(Engram.deep_search)
-    recall = awaited(Engram.recall)
-    recall_context = awaited(Engram.recall_context)
-    prepare = awaited(Engram.prepare)
-    recall_critical = awaited(Engram.recall_critical)
-    trace_recall = awaited(Engram.trace_recall)
-    get_context_block = awaited(Engram.get_context_block)
-    inject = awaited(Engram.inject)
-    history = awaited(Engram.history)
-    get_current = awaited(Engram.get_current)
-    lineage = awaited(Engram.lineage)
+    list_recent = make_async(Engram.list_recent)
+    timeline = make_async(Engram.timeline)
+    search = make_async(Engram.search)
+    deep_search = make_async(Engram.deep_search)
+    recall = make_async(Engram.recall)
+    recall_context = make_async(Engram.recall_context)
+    prepare = make_async(Engram.prepare)
+    recall_critical = make_async(Engram.recall_critical)
+    trace_recall = make_async(Engram.trace_recall)
+    get_context_block = make_async(Engram.get_context_block)
+    inject = make_async(Engram.inject)
+    history = make_async(Engram.history)
+    get_current = make_async(Engram.get_current)
+    lineage = make_async(Engram.lineage)
     get_lineage = lineage
-    explain_memory = awaited(Engram.explain_memory)
-    get_history = awaited(Engram.get_history)
-    traverse = awaited(Engram.traverse)
-    traverse_many = awaited(Engram.traverse_many)
-    render_graph_context = awaited(Engram.render_graph_context)
-    infer_scope = awaited(Engram.infer_scope)
-    scope_here = awaited(Engram.scope_here)
-    scope_notices = awaited(Engram.scope_notices)
-    scope_for = awaited(Engram.scope_for)
-    scopes_for = awaited(Engram.scopes_for)
+    explain_memory = make_async(Engram.explain_memory)
+    get_history = make_async(Engram.get_history)
+    traverse = make_async(Engram.traverse)
+    traverse_many = make_async(Engram.traverse_many)
+    render_graph_context = make_async(Engram.render_graph_context)
+    infer_scope = make_async(Engram.infer_scope)
+    scope_here = make_async(Engram.scope_here)
+    scope_notices = make_async(Engram.scope_notices)
+    scope_for = make_async(Engram.scope_for)
+    scopes_for = make_async(Engram.scopes_for)
 
     # -- sessions and tasks
 
-    session = entered(Engram.session)
-    observe = awaited(Engram.observe)
-    observe_batch = awaited(Engram.observe_batch)
-    capture = awaited(Engram.capture)
-    flush_captures = awaited(Engram.flush_captures)
-    read_due_captures = awaited(Engram.read_due_captures)
-    start_task = awaited(Engram.start_task)
-    get_task = awaited(Engram.get_task)
-    list_tasks = awaited(Engram.list_tasks)
-    pause_task = awaited(Engram.pause_task)
-    resume_task = awaited(Engram.resume_task)
-    complete_task = awaited(Engram.complete_task)
-    fail_task = awaited(Engram.fail_task)
-    cancel_task = awaited(Engram.cancel_task)
-    soft_delete_task = awaited(Engram.soft_delete_task)
-    record_event = awaited(Engram.record_event)
-    record_turn = awaited(Engram.record_turn)
-    list_events = awaited(Engram.list_events)
-    search_events = awaited(Engram.search_events)
-    create_checkpoint = awaited(Engram.create_checkpoint)
-    build_context = awaited(Engram.build_context)
-    process_memory_jobs = awaited(Engram.process_memory_jobs)
+    session = make_session_opener(Engram.session)
+    observe = make_async(Engram.observe)
+    observe_batch = make_async(Engram.observe_batch)
+    capture = make_async(Engram.capture)
+    flush_captures = make_async(Engram.flush_captures)
+    read_due_captures = make_async(Engram.read_due_captures)
+    start_task = make_async(Engram.start_task)
+    get_task = make_async(Engram.get_task)
+    list_tasks = make_async(Engram.list_tasks)
+    pause_task = make_async(Engram.pause_task)
+    resume_task = make_async(Engram.resume_task)
+    complete_task = make_async(Engram.complete_task)
+    fail_task = make_async(Engram.fail_task)
+    cancel_task = make_async(Engram.cancel_task)
+    soft_delete_task = make_async(Engram.soft_delete_task)
+    record_event = make_async(Engram.record_event)
+    record_turn = make_async(Engram.record_turn)
+    list_events = make_async(Engram.list_events)
+    search_events = make_async(Engram.search_events)
+    create_checkpoint = make_async(Engram.create_checkpoint)
+    build_context = make_async(Engram.build_context)
+    process_memory_jobs = make_async(Engram.process_memory_jobs)
 
     # -- documents
 
-    record_long_input = awaited(Engram.record_long_input)
-    ingest = awaited(Engram.ingest)
-    build_long_input_context = awaited(Engram.build_long_input_context)
-    cite = awaited(Engram.cite)
+    record_long_input = make_async(Engram.record_long_input)
+    ingest = make_async(Engram.ingest)
+    build_long_input_context = make_async(Engram.build_long_input_context)
+    cite = make_async(Engram.cite)
 
     # -- upkeep
 
-    doctor = awaited(Engram.doctor)
-    gen_context = awaited(Engram.gen_context)
-    context_text = awaited(Engram.context_text)
-    health_check = awaited(Engram.health_check)
-    rebuild_index = awaited(Engram.rebuild_index)
+    doctor = make_async(Engram.doctor)
+    gen_context = make_async(Engram.gen_context)
+    context_text = make_async(Engram.context_text)
+    health_check = make_async(Engram.health_check)
+    rebuild_index = make_async(Engram.rebuild_index)
 
     # -- facets and values
 

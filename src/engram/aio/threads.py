@@ -18,7 +18,7 @@ T = TypeVar("T")
 CLOSED = "this memory is closed; open it again with `AsyncEngram.open()`"
 FORKED = "this memory was opened by the process that forked this one; open it again here"
 
-PATIENCE = 0.05
+LONG_CALL_SECONDS = 0.05
 """Seconds after which a call counts as long."""
 
 
@@ -36,11 +36,11 @@ class Turns:
         self._since = 0.0
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def take(self) -> Iterator[None]:
         """Wait for the turn, and release it afterwards."""
         mine = object()
         with self._changed:
-            while self._holder is not None and (left := self._since + PATIENCE - time.monotonic()) > 0:
+            while self._holder is not None and (left := self._since + LONG_CALL_SECONDS - time.monotonic()) > 0:
                 self._changed.wait(left)
             self._holder, self._since = mine, time.monotonic()
         try:
@@ -74,7 +74,7 @@ class Threads:
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function on a thread, with the caller's context variables, and wait for its result."""
-        if self.forked:
+        if self.is_forked:
             raise StoreError(FORKED)
         if self._closing is not None:
             raise StoreClosed(CLOSED)
@@ -87,11 +87,11 @@ class Threads:
     def _call(self, context: Context, function: Callable[[], T]) -> T:
         if self._given_up:
             raise StoreClosed(CLOSED)
-        with self._turns.taken() if self._turns is not None else nullcontext():
+        with self._turns.take() if self._turns is not None else nullcontext():
             return context.run(function)
 
     @property
-    def forked(self) -> bool:
+    def is_forked(self) -> bool:
         """Whether this process was forked from the one that has the threads."""
         return os.getpid() != self._process
 
@@ -99,7 +99,7 @@ class Threads:
         """Refuse new calls, wait for the running ones, then call `last`, once. Raises `StoreBusy` when that takes too long: calls
         not yet started are refused, and `last` is called when the running ones have ended.
         """
-        if self.forked:
+        if self.is_forked:
             return
         waiting = asyncio.wrap_future(self.end(last))
         try:

@@ -14,7 +14,7 @@ from engram.bench.dataset import (
     DatasetTurn,
     Question,
     SessionOfTurns,
-    malformed,
+    dataset_error,
     read_json,
     read_lines,
     text_field,
@@ -27,11 +27,11 @@ def load(path: Path) -> list[DatasetConversation]:
     """Every chat of the file. Questions whose evidence names no turn of it are left out: nothing could find them."""
     data = read_lines(path) if path.suffix == ".jsonl" else read_json(path)
     if not isinstance(data, list):
-        raise malformed(path, "a list of chats was expected")
+        raise dataset_error(path, "a list of chats was expected")
     try:
         return [_conversation(item) for item in data]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise malformed(path, f"{type(error).__name__}: {error}") from error
+        raise dataset_error(path, f"{type(error).__name__}: {error}") from error
 
 
 def _conversation(item: Mapping[str, Any]) -> DatasetConversation:

@@ -21,7 +21,7 @@ __all__ = [
     "SessionOfTurns",
     "add_sessions",
     "add_wordings",
-    "malformed",
+    "dataset_error",
     "read_json",
     "read_lines",
     "text_field",
@@ -99,7 +99,7 @@ def add_wordings(conversations: Sequence[DatasetConversation], path: Path) -> li
     """
     read = read_json(path)
     if not isinstance(read, dict) or not all(isinstance(each, list) for each in read.values()):
-        raise malformed(path, "expected an object with a list of wordings for each question")
+        raise dataset_error(path, "expected an object with a list of wordings for each question")
     wordings = {question: checked_wordings(each) for question, each in read.items()}
     if wordings.keys().isdisjoint(question.text for each in conversations for question in each.questions):
         raise InvalidInput(f"{path} names no question of the data set")
@@ -118,7 +118,7 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         raise InvalidInput(f"{path} is not there") from None
     except (OSError, UnreadableData) as error:
-        raise malformed(path, f"it cannot be read as JSON ({error})") from error
+        raise dataset_error(path, f"it cannot be read as JSON ({error})") from error
 
 
 def read_lines(path: Path) -> list[Any]:
@@ -129,13 +129,13 @@ def read_lines(path: Path) -> list[Any]:
     except FileNotFoundError:
         raise InvalidInput(f"{path} is not there") from None
     except (OSError, UnreadableData) as error:
-        raise malformed(path, f"it cannot be read as JSON lines ({error})") from error
+        raise dataset_error(path, f"it cannot be read as JSON lines ({error})") from error
     found = []
     for number, line in enumerate(lines, 1):
         try:
             found += [parse_json(line, characters="any")] if line.strip() else []
         except UnreadableData as error:
-            raise malformed(path, f"line {number} cannot be read as JSON ({error})") from error
+            raise dataset_error(path, f"line {number} cannot be read as JSON ({error})") from error
     return found
 
 
@@ -147,6 +147,6 @@ def text_field(item: Mapping[str, Any], field: str) -> str:
     return value
 
 
-def malformed(path: Path, problem: str) -> InvalidInput:
+def dataset_error(path: Path, problem: str) -> InvalidInput:
     """The error for a file that is not the data set it should be."""
     return InvalidInput(f"{path} does not look like the data set: {problem}; download it anew")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, SessionOfTurns, malformed, read_json
+from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, SessionOfTurns, dataset_error, read_json
 
 __all__ = ["CATEGORIES", "load"]
 
@@ -21,11 +21,11 @@ def load(path: Path) -> list[DatasetConversation]:
     """Every conversation of the file. Questions whose evidence names no turn of it are left out: nothing could find them."""
     data = read_json(path)
     if not isinstance(data, list):
-        raise malformed(path, "a list of conversations was expected")
+        raise dataset_error(path, "a list of conversations was expected")
     try:
         return [_conversation(item, number) for number, item in enumerate(data)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise malformed(path, f"{type(error).__name__}: {error}") from error
+        raise dataset_error(path, f"{type(error).__name__}: {error}") from error
 
 
 def _conversation(item: Mapping[str, Any], number: int) -> DatasetConversation:

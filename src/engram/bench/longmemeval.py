@@ -15,7 +15,7 @@ from engram.bench.dataset import (
     DatasetTurn,
     Question,
     SessionOfTurns,
-    malformed,
+    dataset_error,
     read_json,
     read_lines,
     text_field,
@@ -34,7 +34,7 @@ def load(path: Path) -> list[DatasetConversation]:
     data = read_lines(path) if path.suffix == ".jsonl" else read_json(path)
     items = [data] if isinstance(data, dict) and "questions" in data else data
     if not isinstance(items, list):
-        raise malformed(path, "a list of questions, or an object with sessions and questions, was expected")
+        raise dataset_error(path, "a list of questions, or an object with sessions and questions, was expected")
     try:
         return [
             _pool(item, number) if "questions" in item else _conversation(item)
@@ -42,7 +42,7 @@ def load(path: Path) -> list[DatasetConversation]:
             if not str(item.get("question_id", "")).endswith(_ABSTENTION)
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise malformed(path, f"{type(error).__name__}: {error}") from error
+        raise dataset_error(path, f"{type(error).__name__}: {error}") from error
 
 
 def load_distractors(path: Path) -> list[SessionOfTurns]:
@@ -51,7 +51,7 @@ def load_distractors(path: Path) -> list[SessionOfTurns]:
     try:
         return [_pooled_session(session) for session in data["sessions"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise malformed(path, f"{type(error).__name__}: {error}") from error
+        raise dataset_error(path, f"{type(error).__name__}: {error}") from error
 
 
 def _pool(item: Mapping[str, Any], number: int) -> DatasetConversation:

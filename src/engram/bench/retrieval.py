@@ -56,7 +56,7 @@ def _postings(counts: Sequence[Mapping[str, int]]) -> dict[str, list[tuple[int, 
     return dict(found)
 
 
-CUTS = (5, 10)
+CUTOFFS = (5, 10)
 
 
 def any_hit(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
@@ -107,7 +107,7 @@ class Tally:
     def add(self, category: str, ranking: Sequence[str], wanted: Sequence[str], level: str = "") -> None:
         """Count one question; `level` (such as "session") sets measures of another ranking apart."""
         prefix = f"{level} " if level else ""
-        for cut in CUTS:
+        for cut in CUTOFFS:
             for name, measure in (("any", any_hit), ("all", all_hit), ("fraction", fraction)):
                 self._note(category, f"{prefix}{name}@{cut}", measure(ranking, wanted, cut))
         self._note(category, f"{prefix}ndcg@10", ndcg(ranking, wanted, 10))
@@ -138,7 +138,7 @@ def _mean(values: Iterable[float]) -> float:
 
 DEPTH = 50
 """Hits asked for: enough that ten sessions can be told apart."""
-BATCH = 2_000
+ADD_BATCH_SIZE = 2_000
 BASELINES = {"bm25": Bm25}
 """Rankings that can be measured next to the store's, over the same turns with the same questions."""
 
@@ -214,8 +214,8 @@ def fill(mem: Engram, conversation: DatasetConversation) -> None:
             {"role": turn.speaker, "content": turn.text, "at": turn.at or session.at, "metadata": {"key": turn.key}}
             for turn in session.turns
         ]
-        for start in range(0, len(turns), BATCH):
-            mem.observe_batch(f"session-{number}", turns[start : start + BATCH])
+        for start in range(0, len(turns), ADD_BATCH_SIZE):
+            mem.observe_batch(f"session-{number}", turns[start : start + ADD_BATCH_SIZE])
 
 
 def _ask(mem: Engram, question: Question, asking: BenchQuestion) -> tuple[list[str], float]:

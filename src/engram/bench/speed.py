@@ -19,7 +19,7 @@ from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.protocol import Progress
 
-WORDS = 20_000
+VOCABULARY_SIZE = 20_000
 """How many different words there are."""
 SCOPES = ("global", "user", "project:acme", "project:acme/api", "project:beta")
 TYPES = ("factual", "behavioral", "procedural", "preference", "convention")
@@ -71,14 +71,14 @@ def _words() -> list[str]:
     plain = [word for word in plain if word not in _ANNOUNCES_A_SECRET]
     rng = random.Random(0)
     rng.shuffle(plain)
-    return plain[:WORDS]
+    return plain[:VOCABULARY_SIZE]
 
 
 ROUNDS = 60
 LEARNS = 40
 COLD_ROUNDS = 7
-SLICE = 5_000
-LARGEST = 1_000_000
+ADD_BATCH_SIZE = 5_000
+MAX_STORE_SIZE = 1_000_000
 SCOPE = ("global", "user", "project:acme", "project:acme/api", "project:beta")
 
 
@@ -88,8 +88,8 @@ def parse_sizes(text: str) -> list[int]:
         sizes = [int(part.replace("_", "")) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(f"Cannot read --n {text!r}; give numbers separated by commas, such as 1000,10000") from None
-    if not all(100 <= size <= LARGEST for size in sizes):
-        raise InvalidInput(f"--n takes sizes from 100 to {LARGEST:,}")
+    if not all(100 <= size <= MAX_STORE_SIZE for size in sizes):
+        raise InvalidInput(f"--n takes sizes from 100 to {MAX_STORE_SIZE:,}")
     return sizes
 
 
@@ -122,7 +122,7 @@ def fill(
     done, seconds = 0, 0.0
     for item in corpus(count):
         batch.append(item)
-        if len(batch) == SLICE or done + len(batch) == count:
+        if len(batch) == ADD_BATCH_SIZE or done + len(batch) == count:
             started = time.perf_counter()
             mem.add_batch(batch)
             seconds += time.perf_counter() - started
@@ -161,11 +161,11 @@ def _figure_of_times(name: str, samples: list[float], floor: float, against: str
 
 def _prune_queries(mem: Engram, asked: list[str]) -> list[str]:
     """The questions as the FTS5 queries the store itself would run."""
-    from engram.text.tokens import prune, query_terms
+    from engram.text.tokens import prune_terms, query_terms
 
     found = []
     for question in asked:
-        terms = prune(dict(mem.store.frequencies(query_terms(question))))
+        terms = prune_terms(dict(mem.store.frequencies(query_terms(question))))
         found.append(" OR ".join(f'"{term}"' for term in terms) or '"nothing"')
     return found
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.batch import REFUSALS, BatchRefusals, ItemRefused, SingleItem
 from engram.capture.changes import Changes
-from engram.capture.duplicates import replacing, superseded_versions
-from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
+from engram.capture.duplicates import name_superseded, superseded_versions
+from engram.capture.memory_writer import MemoryWriter, add_conflict_link, assign_identity, without_claims
 from engram.capture.more_cues import CueAdder
 from engram.capture.withdrawal import Withdrawals
 from engram.decisions.approval import reject_replaced
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
-from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.decisions.known import COMPARED_STATUSES, ChangesLookup, StoreLookup, propose
 from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import outranking_head, replaced_by
+from engram.decisions.versions import outranking_head, replaced_memories
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, judge
-from engram.gates.proposal import Conflict, Known
+from engram.gates.proposal import Conflict, Lookup
 from engram.model.batch import AddedMemories
 from engram.model.decision import Outcome
 from engram.model.errors import Refused
@@ -31,8 +31,8 @@ from engram.rules.eligibility import is_over
 from engram.rules.memory_names import name_for
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import ProposalKeys
-from engram.store.purge import DOCUMENT
-from engram.store.records import ANSWERING, CURRENT, refuse_foreign_ids
+from engram.store.purge import DOCUMENT_PREFIX
+from engram.store.records import ANSWERING_STATUSES, CURRENT_STATUSES, refuse_foreign_ids
 from engram.text.content_hash import content_hash, same_text
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from engram.embedding.protocol import Vectors
 
-FEW = 8
+MAX_COMPARED_AT_ONCE = 8
 """Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
-BATCH = 500
+ADD_BATCH_SIZE = 500
 """Memories per transaction of `add_batch`; bounds how long other writers wait."""
 
 
@@ -59,7 +59,7 @@ class _Batch:
     @property
     def is_read(self) -> bool:
         """Whether a document says it: evidence, which the gates do not judge."""
-        return self.source.startswith(DOCUMENT)
+        return self.source.startswith(DOCUMENT_PREFIX)
 
 
 @dataclass(slots=True)
@@ -100,26 +100,28 @@ class Adder(MemoryWriter):
     ) -> AddedMemories:
         """Store items by their place in a batch; `team` is the folder of a team store."""
         batch = _Batch(source, team, self.clock(), self._withdrawals.count())
-        drafted = refusals.map(lambda item: _bounded(self.drafted(item, "add", source, batch.now), source), items)
-        drafted = refusals.check(lambda memories: self._admitted(memories, batch), drafted)
+        drafted = refusals.map(
+            lambda item: _limit_claims(self.draft_memory(item, "add", source, batch.now), source), items
+        )
+        drafted = refusals.check(lambda memories: self._admit_memories(memories, batch), drafted)
         stored = AddedMemories()
         places = list(drafted)
-        for start in range(0, len(places), BATCH):
-            slice_ = {place: drafted[place] for place in places[start : start + BATCH]}
+        for start in range(0, len(places), ADD_BATCH_SIZE):
+            slice_ = {place: drafted[place] for place in places[start : start + ADD_BATCH_SIZE]}
             stored += self._add_refusable(slice_, batch, refusals, len(stored))
             if progress is not None:
-                progress(min(start + BATCH, len(places)), len(places))
+                progress(min(start + ADD_BATCH_SIZE, len(places)), len(places))
         stored.skipped = sorted(refusals.skipped, key=lambda item: item.index)
         return stored
 
-    def _admitted(self, memories: Sequence[Memory], batch: _Batch) -> Sequence[Memory]:
+    def _admit_memories(self, memories: Sequence[Memory], batch: _Batch) -> Sequence[Memory]:
         """The memories if each may be added; what a document says waits where a person took it out of use."""
         admit_all(memories, self.settings)
         refuse_foreign_ids(self.store, memories)
         superseded_versions(self.store, self.clock, memories)  # raises where there is none
-        kept = self._withdrawals.without(memories, batch.source, waits=batch.is_read)
+        kept = self._withdrawals.hold_withdrawn(memories, batch.source, waits=batch.is_read)
         for said_by in {memory.source for memory in kept if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
-            if why := self.distrusted(said_by, ""):
+            if why := self.reason_to_distrust(said_by, ""):
                 raise Refused(why)
         return kept
 
@@ -148,9 +150,11 @@ class Adder(MemoryWriter):
         vectors = self.embed(drafted)
         marks: dict[str, int] = {}
         if not batch.is_read:
-            drafted, marks = self._all_as_learned(drafted, vectors, batch)
+            drafted, marks = self._judge_memories(drafted, vectors, batch)
         compares = not batch.team and rank_of(batch.source, Rank.PROGRAM) >= Rank.PROGRAM
-        changes = self._changes.found(drafted, vectors) if compares and len(drafted) <= FEW else {}
+        changes = (
+            self._changes.find_conflicts(drafted, vectors) if compares and len(drafted) <= MAX_COMPARED_AT_ONCE else {}
+        )
         about = [
             *superseded_versions(self.store, self.clock, drafted),
             *(change.other.id for change in changes.values()),
@@ -158,7 +162,7 @@ class Adder(MemoryWriter):
         said = drafted
 
         def plan(memories: LockedMemories) -> tuple[Sequence[Memory], list[Memory], set[int]]:
-            late = self._judged_late(said, batch, memories, marks)
+            late = self._rejudge_memories(said, batch, memories, marks)
             return late, *self._put_all(memories, late, vectors, batch, changes)
 
         change = Change(
@@ -168,20 +172,20 @@ class Adder(MemoryWriter):
         drafted, stored, added = execute_change(self.store, self.clock, change)
         for i, memory in enumerate(stored):
             if i not in added:
-                known = self.duplicates.vouched_for(memory, propose(drafted[i]))
+                known = self.duplicates.vouch_for(memory, propose(drafted[i]))
                 stored[i] = CueAdder(self.store, self.clock).add(known, drafted[i].cues, batch.source)
-        if compares and len(drafted) > FEW:
-            self._changes.find_later([stored[i].id for i in sorted(added)])
+        if compares and len(drafted) > MAX_COMPARED_AT_ONCE:
+            self._changes.enqueue_comparison([stored[i].id for i in sorted(added)])
         return stored
 
-    def _judged_late(
+    def _rejudge_memories(
         self, drafted: Sequence[Memory], batch: _Batch, memories: LockedMemories, marks: Mapping[str, int]
     ) -> Sequence[Memory]:
         """The memories, judged by what people decided and others wrote before the lock was taken."""
         if self._withdrawals.count() != batch.decided:
-            drafted = self._withdrawals.without(drafted, batch.source, waits=batch.is_read)
+            drafted = self._withdrawals.hold_withdrawn(drafted, batch.source, waits=batch.is_read)
         late = {scope: memories.changed_since(scope, mark) for scope, mark in marks.items()}
-        return [self._as_learned_late(memory, batch, late.get(memory.scope, ())) for memory in drafted]
+        return [self._judge_against_changes(memory, batch, late.get(memory.scope, ())) for memory in drafted]
 
     def _put_all(
         self,
@@ -204,7 +208,7 @@ class Adder(MemoryWriter):
             known = said.get(key) or memories.exact(*key)
             if known is None or not same_text(known.statement, memory.statement) or is_over(known, batch.now):
                 try:
-                    known = self._added(memories, memory, names[i], batch, changes.get(i))
+                    known = self._prepare_memory(memories, memory, names[i], batch, changes.get(i))
                     memories.put(known, vectors[i] if vectors is not None else None, team=batch.team, judged=True)
                     reject_replaced(memories, known, batch.source)
                 except REFUSALS as error:
@@ -215,7 +219,7 @@ class Adder(MemoryWriter):
             stored.append(known)
         return stored, places
 
-    def _added(
+    def _prepare_memory(
         self,
         memories: LockedMemories,
         memory: Memory,
@@ -224,54 +228,58 @@ class Adder(MemoryWriter):
         change: Conflict | None,
     ) -> Memory:
         """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
-        new = named(memories, memory, name, batch.now, team=bool(batch.team))
+        new = assign_identity(memories, memory, name, batch.now, team=bool(batch.team))
         # A program decides for its owner; no other source tells the agent that reads it what to do.
         if _rank_of_added(new, batch.source) < Rank.PROGRAM and injection_problem(new):
-            new = new.but(status="candidate")
+            new = new.replace(status="candidate")
         # What waits replaces nothing, but review decides between it and what it would replace.
-        heads = replaced_by(memories, new.but(status="active") if new.supersedes else new)
+        heads = replaced_memories(memories, new.replace(status="active") if new.supersedes else new)
         if above := outranking_head(heads, new.source):
-            return contradicting(new.but(status="candidate"), above, batch.now, waits_alone=new.status == "active")
+            return add_conflict_link(
+                new.replace(status="candidate"), above, batch.now, waits_alone=new.status == "active"
+            )
         heads = heads if new.status == "active" else []
         if not heads and change is not None:
-            return self._changes.applied(memories, new, change)
+            return self._changes.apply_conflict(memories, new, change)
         return memories.supersede(new, heads, by=new.source)
 
-    def _all_as_learned(
+    def _judge_memories(
         self, drafted: Sequence[Memory], vectors: "Vectors | None", batch: _Batch
     ) -> tuple[Sequence[Memory], dict[str, int]]:
         """The memories as `learn` would store them, and where the scopes of those stood that were judged."""
-        judged = {memory.scope for memory in drafted if _is_judged(memory, batch.source)}
+        judged = {memory.scope for memory in drafted if _needs_judgement(memory, batch.source)}
         if not judged:
             return drafted, {}
         with self.store.reading():
             marks = {scope: self.store.mark(scope) for scope in sorted(judged)}
-            known = [StoreKnown(self.store, vectors[i] if vectors is not None else None) for i in range(len(drafted))]
-            said = [self._as_learned(one, batch, known[i]) for i, one in enumerate(drafted)]
+            known = [StoreLookup(self.store, vectors[i] if vectors is not None else None) for i in range(len(drafted))]
+            said = [self._judge_memory(one, batch, known[i]) for i, one in enumerate(drafted)]
         return said, marks
 
-    def _as_learned_late(self, memory: Memory, batch: _Batch, changed: Sequence[Memory]) -> Memory:
+    def _judge_against_changes(self, memory: Memory, batch: _Batch, changed: Sequence[Memory]) -> Memory:
         """The same for what others wrote before the lock was taken."""
-        compared = [other for other in changed if other.status in COMPARED]
-        return self._as_learned(memory, batch, LateKnown(compared)) if compared else memory
+        compared = [other for other in changed if other.status in COMPARED_STATUSES]
+        return self._judge_memory(memory, batch, ChangesLookup(compared)) if compared else memory
 
-    def _as_learned(self, memory: Memory, batch: _Batch, known: Known) -> Memory:
+    def _judge_memory(self, memory: Memory, batch: _Batch, known: Lookup) -> Memory:
         """The memory as `learn` would store it, where neither a person nor a program says it: a candidate, if that would let it wait."""
-        if not _is_judged(memory, batch.source):
+        if not _needs_judgement(memory, batch.source):
             return memory
         memory = without_claims(memory)
         is_own = _rank_of_added(memory, batch.source) == rank_of(memory.source, Rank.PROGRAM)
-        said = memory if is_own else memory.but(source=batch.source)
+        said = memory if is_own else memory.replace(source=batch.source)
         settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
         verdict = judge(propose(said), known, settings)
         other = verdict.other
         if verdict.outcome == Outcome.SUPERSEDED:
-            return replacing(memory, verdict)
+            return name_superseded(memory, verdict)
         if verdict.outcome == Outcome.CONTRADICTION and other is not None:
-            return contradicting(memory.but(status="candidate"), other, batch.now, waits_alone=verdict.waits_alone)
+            return add_conflict_link(
+                memory.replace(status="candidate"), other, batch.now, waits_alone=verdict.waits_alone
+            )
         # What says the same as a candidate waits like that one; an exact duplicate is not stored again.
-        is_duplicate = verdict.outcome == Outcome.DUPLICATE and other is not None and other.status in CURRENT
-        return memory if verdict.outcome == Outcome.CREATED or is_duplicate else memory.but(status="candidate")
+        is_duplicate = verdict.outcome == Outcome.DUPLICATE and other is not None and other.status in CURRENT_STATUSES
+        return memory if verdict.outcome == Outcome.CREATED or is_duplicate else memory.replace(status="candidate")
 
     @property
     def _withdrawals(self) -> Withdrawals:
@@ -282,12 +290,12 @@ class Adder(MemoryWriter):
         return Changes(self.store, self.clock)
 
 
-def _bounded(memory: Memory, source: str) -> Memory:
+def _limit_claims(memory: Memory, source: str) -> Memory:
     """What an agent, a page or a tool adds: from no source that is trusted more than its own, neither confirmed nor pinned."""
     if rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM:
         return memory
     named = memory.source if rank_of(memory.source) <= rank_of(source) else source
-    return without_claims(memory.but(source=named, pinned=False))
+    return without_claims(memory.replace(source=named, pinned=False))
 
 
 def _rank_of_added(memory: Memory, source: str) -> Rank:
@@ -295,6 +303,6 @@ def _rank_of_added(memory: Memory, source: str) -> Rank:
     return min(rank_of(source, Rank.PROGRAM), rank_of(memory.source or source, Rank.PROGRAM))
 
 
-def _is_judged(memory: Memory, source: str) -> bool:
+def _needs_judgement(memory: Memory, source: str) -> bool:
     """Whether the gates judge what is added as they do what is learned: neither a person nor a program says it."""
-    return _rank_of_added(memory, source) < Rank.PROGRAM and memory.status in ANSWERING
+    return _rank_of_added(memory, source) < Rank.PROGRAM and memory.status in ANSWERING_STATUSES

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, get_args
 from engram.model.batch import SkippedItem
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, SecretRefused
 from engram.model.memory import Memory
-from engram.text.display import cut, quoted
+from engram.text.display import cut, quote_text
 
 OnError = Literal["raise", "skip"]
 REFUSALS = (InvalidInput, NotFound, Refused)
@@ -55,7 +55,7 @@ class BatchRefusals:
             self.skipped.append(SkippedItem(index, self._excerpt(index, error), error))
             return
         excerpt = self._excerpt(index, error)
-        place = f"items[{index}] ({quoted(excerpt)})" if excerpt else f"items[{index}]"
+        place = f"items[{index}] ({quote_text(excerpt)})" if excerpt else f"items[{index}]"
         written = f"; {stored} memories before it were stored" if stored else ""
         raise type(error)(f"{place}: {error}{written}") from error
 

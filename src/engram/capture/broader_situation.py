@@ -9,9 +9,9 @@ from datetime import datetime
 
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
-from engram.decisions.known import StoreKnown
+from engram.decisions.known import StoreLookup
 from engram.decisions.locked import LockedMemories
-from engram.gates.forms import SITUATIONS
+from engram.gates.forms import SITUATION_SEPARATOR
 from engram.gates.instructions import injection_problem
 from engram.gates.particulars import particular_problem, situation_conflict
 from engram.gates.proposal import Proposal
@@ -22,25 +22,25 @@ from engram.model.memory import Activation, Feedback, Memory
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Store
-from engram.text.display import quoted
+from engram.text.display import quote_text
 from engram.text.tokens import tokens
 
 __all__ = ["SituationBroadener", "broader_situation"]
 
-LONGEST_SITUATION = 400
+MAX_SITUATION_CHARS = 400
 """Characters; a memory that matters in more situations than these is a convention, and needs none."""
 
 
 def broader_situation(known: str, new: str) -> str:
     """The situation that covers both; "" where the known one covers the new one, or would become too long."""
-    parts = [part.strip() for part in known.split(SITUATIONS) if part.strip()]
+    parts = [part.strip() for part in known.split(SITUATION_SEPARATOR) if part.strip()]
     words = frozenset(tokens(new))
     if not words or any(words <= frozenset(tokens(part)) for part in parts):
         return ""
     # What is wider than a part stands in its place.
     kept = [part for part in parts if not frozenset(tokens(part)) < words]
-    joined = SITUATIONS.join([*kept, new.strip()])
-    return joined if len(joined) <= LONGEST_SITUATION else ""
+    joined = SITUATION_SEPARATOR.join([*kept, new.strip()])
+    return joined if len(joined) <= MAX_SITUATION_CHARS else ""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class SituationBroadener:
     store: Store
     clock: Callable[[], datetime]
 
-    def broadened(self, decision: Decision, proposal: Proposal, session: str) -> Decision:
+    def broaden_situation(self, decision: Decision, proposal: Proposal, session: str) -> Decision:
         """The decision about a duplicate, with what became of its situation."""
         known, said = decision.memory, proposal.memory
         if known is None or not said.form or not said.situation:
@@ -60,23 +60,23 @@ class SituationBroadener:
             return decision
         if (
             may_replace(said.source, known)
-            and self.store.owned([known.id])
+            and self.store.own_ids([known.id])
             and self._may_say(proposal, known, situation)
         ):
             return self._broaden(decision, known, said, session)
-        return self._propose(decision, known.but(situation=situation), said, session)
+        return self._propose(decision, known.replace(situation=situation), said, session)
 
     def _may_say(self, proposal: Proposal, known: Memory, situation: str) -> bool:
         """Whether the new situation neither instructs its reader, nor is tier 3, nor contradicts a current memory, or a person says it."""
-        if injection_problem(known.but(situation=situation)):
+        if injection_problem(known.replace(situation=situation)):
             return False
         if is_human(proposal.memory.source):
             return True
         is_clean = not particular_problem(proposal.memory, ("situation",))
-        return is_clean and situation_conflict(proposal, StoreKnown(self.store)) is None
+        return is_clean and situation_conflict(proposal, StoreLookup(self.store)) is None
 
     def _broaden(self, decision: Decision, known: Memory, said: Memory, session: str) -> Decision:
-        expected = known.but(situation=broader_situation(known.situation, said.situation))
+        expected = known.replace(situation=broader_situation(known.situation, said.situation))
         vectors = self.store.embed([meaning_of(expected)])
 
         def plan(memories: LockedMemories) -> Memory | None:
@@ -85,7 +85,7 @@ class SituationBroadener:
             # Another writer may have replaced it by what a more trusted source says.
             if found is None or not situation or not may_replace(said.source, found):
                 return None
-            after = found.but(situation=situation, updated=memories.now)
+            after = found.replace(situation=situation, updated=memories.now)
             is_expected = vectors is not None and meaning_of(after) == meaning_of(expected)
             memories.put(after, vectors[0] if is_expected and vectors is not None else None, judged=True)
             return after
@@ -98,18 +98,18 @@ class SituationBroadener:
         if after is None:
             return decision
         other = after if decision.other is not None and decision.other.id == after.id else decision.other
-        reason = f"{decision.reason}; its situation now also covers {quoted(said.situation)}"
+        reason = f"{decision.reason}; its situation now also covers {quote_text(said.situation)}"
         return replace(decision, memory=after, other=other, reason=reason)
 
     def _propose(self, decision: Decision, wanted: Memory, said: Memory, session: str) -> Decision:
         """Let a version with the broader situation wait for review, unless one was proposed before."""
-        told = f"{decision.reason}; a situation that also covers {quoted(said.situation)}"
+        told = f"{decision.reason}; a situation that also covers {quote_text(said.situation)}"
         if self._was_proposed(wanted):
             return replace(decision, reason=f"{told} was proposed before")
         now = self.clock()
 
         def plan(memories: LockedMemories) -> Memory:
-            proposed = wanted.but(
+            proposed = wanted.replace(
                 id=memories.new_id(now), name=memories.free_name(wanted.name, wanted.scope), aliases=(), status="candidate",
                 source=said.source, learned_by=said.learned_by, verification="unverified", pinned=False, created=now,
                 updated=None, supersedes=(wanted.id,), superseded_by="", lineage="", revision=1, associations=(),

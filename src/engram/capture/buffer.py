@@ -13,7 +13,15 @@ from functools import partial
 from typing import Any
 
 from engram.capture.buffer_reader import USERS, BufferReader, BufferReading, is_talk
-from engram.capture.buffer_state import BUFFER, IDLE, TIMED, BufferState, WaitingTurn, decoded, encoded
+from engram.capture.buffer_state import (
+    BUFFER,
+    MAX_IDLE_TIME,
+    TIMED,
+    BufferState,
+    WaitingTurn,
+    decode_buffer,
+    encode_buffer,
+)
 from engram.capture.exchange import FactDecision
 from engram.capture.signals import NONE, Signal, SignalPatterns, scan
 from engram.model.errors import InvalidInput, Refused, StoreBusy
@@ -33,7 +41,7 @@ from engram.text.time.zone import SYSTEM
 CAPTURE = "capture"
 """The kind of the jobs that look at a buffer when its oldest turn has waited long enough."""
 AGENT = "agent"
-MOST_ROUNDS = 3
+MAX_READING_ROUNDS = 3
 """Readings in a row by one caller, where turns keep coming meanwhile."""
 
 
@@ -87,7 +95,7 @@ class CaptureBuffer:
         read = CaptureResult(session, len(state.turns))
         if trigger := state.trigger(self.settings, self.clock()):
             patience = float(self.settings.capture_model_timeout)
-            read = self._safely(session, partial(self._read, session, trigger, patience))
+            read = self._read_safely(session, partial(self._read, session, trigger, patience))
         notes = [f"the signal {pattern!r:.80} takes too long on this turn" for pattern in signal.skipped]
         if event.redactions:
             notes.append(f"secrets redacted in this turn: {event.redactions}")
@@ -119,7 +127,7 @@ class CaptureBuffer:
             return known, False
         last = self.store.events(session, last=1)
         new = BufferState(scope, source, last[-1].seq if last else 0, self.clock())
-        state = self._change(session, lambda held: held.sourced(source) if held is not None else new)
+        state = self._change(session, lambda held: held.with_source(source) if held is not None else new)
         assert state is not None, "it was just begun"
         return state, state == new
 
@@ -152,14 +160,14 @@ class CaptureBuffer:
 
         def add(held: BufferState | None) -> BufferState:
             base = held or known
-            others = [self._left_behind(event, base, now) for event in left]
+            others = [self._recover_turn(event, base, now) for event in left]
             return base.with_turns(others if turn is None else [*others, turn], now).with_own(turn)
 
         state = self._change(session, add)
         assert state is not None, "it has turns"
         return state
 
-    def _left_behind(self, event: Event, state: BufferState, now: datetime) -> WaitingTurn:
+    def _recover_turn(self, event: Event, state: BufferState, now: datetime) -> WaitingTurn:
         """A turn whose source is not known here: of those possible the least trusted, and never a person."""
         source = min(state.source, AGENT, key=rank_of)
         return WaitingTurn(event.seq, min(event.at, now), self._signal(event).level, source)
@@ -168,7 +176,7 @@ class CaptureBuffer:
 
     def flush(self, session: str, trigger: str = "flush") -> CaptureResult:
         """Read all turns of a session now, also those that a model failed on a moment ago."""
-        state = self._reconciled(session)
+        state = self._recover_buffer(session)
         if state is None or not state.turns:
             return CaptureResult(session, 0)
         read = self._read(session, trigger)
@@ -178,7 +186,7 @@ class CaptureBuffer:
 
     def flush_all(self, scopes: Collection[str] | None = None) -> list[CaptureResult]:
         """Read all turns of every session now; an error in one is a warning, and the others are read."""
-        return [self._safely(session, partial(self.flush, session)) for session in self.sessions(scopes)]
+        return [self._read_safely(session, partial(self.flush, session)) for session in self.sessions(scopes)]
 
     def end(self, session: str) -> CaptureResult:
         """Read all turns of a session that ends, and remove its buffer unless a model must be asked again."""
@@ -188,21 +196,21 @@ class CaptureBuffer:
 
     def read_due(self, scopes: Collection[str] | None = None) -> list[CaptureResult]:
         """Read every session whose turns are due, and remove buffers that nobody used for long."""
-        results = [self._safely(session, partial(self._read_if_due, session)) for session in self.sessions(scopes)]
+        results = [self._read_safely(session, partial(self._read_if_due, session)) for session in self.sessions(scopes)]
         return [result for result in results if result.trigger or result.warnings]
 
     def _read_if_due(self, session: str) -> CaptureResult:
-        state = self._reconciled(session)
+        state = self._recover_buffer(session)
         if state is not None and (trigger := state.trigger(self.settings, self.clock())):
             return self._read(session, trigger)
-        if state is not None and not state.turns and self.clock() - state.used > IDLE:
+        if state is not None and not state.turns and self.clock() - state.used > MAX_IDLE_TIME:
             self._change(session, lambda held: held if held is not None and held.turns else None)
         return CaptureResult(session, 0)
 
     def run(self, job: Job) -> None:
         """The handler of the jobs: read a session's turns if they are due."""
         session = str(job.payload["session"])
-        state = self._reconciled(session)
+        state = self._recover_buffer(session)
         trigger = state.trigger(self.settings, self.clock()) if state is not None else ""
         if not trigger:
             self._schedule(session, state)
@@ -218,7 +226,7 @@ class CaptureBuffer:
             if scopes is None or self.store.state(f"{BUFFER}{session}").get("scope") in scopes
         ]
 
-    def _safely(self, session: str, read: Callable[[], CaptureResult]) -> CaptureResult:
+    def _read_safely(self, session: str, read: Callable[[], CaptureResult]) -> CaptureResult:
         """Read a session; an error is a warning, and the turns stay. Whoever captures a turn must not fail for another one."""
         try:
             return read()
@@ -235,7 +243,7 @@ class CaptureBuffer:
         reader = self.reader if patience is None else self.reader.within(patience)
         whole, rounds, again = BufferReading(), 0, True
         state: BufferState | None = None
-        while again and rounds < MOST_ROUNDS:
+        while again and rounds < MAX_READING_ROUNDS:
             token = self.store.new_token(8)
             state = self._claim(session, token)
             if state is None or state.reader != token:
@@ -275,7 +283,7 @@ class CaptureBuffer:
             if held is None:
                 return None
             left = held.without(reading.done, reading.awaiting, token)
-            left = left.put_off(reading.over_limit, _next_day(now)).failed(reading.failed, now)
+            left = left.postpone(reading.over_limit, _next_day(now)).postpone_failed(reading.failed, now)
             if reading.model_failed:
                 left = replace(left, failures=left.failures + 1, retry_at=now + wait_after(left.failures + 1))
             return left if left.turns or not ended else None
@@ -300,23 +308,23 @@ class CaptureBuffer:
 
     # -- the state
 
-    def _reconciled(self, session: str) -> BufferState | None:
+    def _recover_buffer(self, session: str) -> BufferState | None:
         """The buffer, with turns that were left in the ledger alone; None if there is none."""
         known = self._load(session)
         return self._add(session, known) if known is not None else None
 
     def _load(self, session: str) -> BufferState | None:
         name = f"{BUFFER}{session}"
-        return decoded(name, self.store.state(name))
+        return decode_buffer(name, self.store.state(name))
 
     def _change(self, session: str, change: Callable[[BufferState | None], BufferState | None]) -> BufferState | None:
         name = f"{BUFFER}{session}"
 
-        def changed(held: Mapping[str, Any]) -> Mapping[str, Any]:
-            after = change(decoded(name, held))
-            return encoded(after) if after is not None else {}
+        def apply_change(held: Mapping[str, Any]) -> Mapping[str, Any]:
+            after = change(decode_buffer(name, held))
+            return encode_buffer(after) if after is not None else {}
 
-        return decoded(name, self.store.change_state(name, changed))
+        return decode_buffer(name, self.store.change_state(name, apply_change))
 
 
 def _next_day(now: datetime) -> datetime:

@@ -12,15 +12,15 @@ from engram.model.errors import ModelError, ModelNonsense, NotFound, StoreCorrup
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.sessions.jobs import MOST_ATTEMPTS
+from engram.sessions.jobs import MAX_JOB_ATTEMPTS
 from engram.sessions.tasks import FACT_EVENTS
 from engram.store.new_events import NewEvent
 from engram.store.protocol import Store
 
 USERS = ("user", "human")
-MOST_TURNS = 40
+MAX_BATCH_TURNS = 40
 """Turns that are read at once; more take several readings."""
-MOST_FAILURES = 5
+MAX_TURN_FAILURES = 5
 """How often reading a turn may fail before it is given up."""
 
 
@@ -97,8 +97,10 @@ class BufferReader:
             if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
                 raise
             why = f"{type(error).__name__}: {error}"
-            given_up = len(turns) == 1 and turns[0].failures + 1 >= MOST_FAILURES
-            end = f"it failed {MOST_FAILURES} times and is not read again" if given_up else "it is tried again later"
+            given_up = len(turns) == 1 and turns[0].failures + 1 >= MAX_TURN_FAILURES
+            end = (
+                f"it failed {MAX_TURN_FAILURES} times and is not read again" if given_up else "it is tried again later"
+            )
             reading.warnings.append(f"{', '.join(event.id for event in part.events)} could not be read ({why}); {end}")
             (reading.done if given_up else reading.failed).update(part.numbers)
 
@@ -131,7 +133,7 @@ class BufferReader:
         except ModelError as error:
             reading.model_failed = True
             reading.warnings.append(f"{type(error).__name__}: {error}")
-            if not isinstance(error, ModelNonsense) or part.state.failures < MOST_ATTEMPTS:
+            if not isinstance(error, ModelNonsense) or part.state.failures < MAX_JOB_ATTEMPTS:
                 return
         reading.over_limit |= refused
         reading.done |= part.numbers - refused
@@ -183,6 +185,6 @@ def is_talk(event: Event | NewEvent | None) -> bool:
 def _batches(turns: Sequence[WaitingTurn]) -> Iterable[list[WaitingTurn]]:
     """Turns of one source that are read together, in order; one whose reading failed is read alone."""
     for key, some in groupby(turns, key=lambda turn: (turn.awaits_model, turn.source, turn.listens, turn.failures > 0)):
-        group, most = list(some), 1 if key[-1] else MOST_TURNS
+        group, most = list(some), 1 if key[-1] else MAX_BATCH_TURNS
         for start in range(0, len(group), most):
             yield group[start : start + most]

@@ -11,15 +11,15 @@ from typing import Any
 from engram.disk import MALFORMED
 from engram.model.errors import StoreCorrupt
 from engram.model.lazy import dataclass, replace
-from engram.rules.scopes import shows
+from engram.rules.scopes import is_scope_visible
 from engram.rules.sources import rank_of
-from engram.sessions.jobs import LEASE, LONGEST_WAIT, wait_after
+from engram.sessions.jobs import LEASE, MAX_RETRY_WAIT, wait_after
 from engram.settings import Settings
 from engram.store.protocol import Store
 
 BUFFER = "buffer/"
 """How the names of these states begin."""
-IDLE = timedelta(days=1)
+MAX_IDLE_TIME = timedelta(days=1)
 """An empty buffer that was not used for this long is removed; the session's next turn begins another."""
 HIGH_SIGNAL = "high"
 TIMED, COUNTED = ("smart", "time"), ("smart", "every_n")
@@ -81,7 +81,7 @@ class BufferState:
 
     def may_ask(self, now: datetime) -> bool:
         """Whether the language model may be asked, as far as its last failure is concerned; a wait longer than any is ignored likewise."""
-        return self.retry_at is None or not now < self.retry_at <= now + LONGEST_WAIT
+        return self.retry_at is None or not now < self.retry_at <= now + MAX_RETRY_WAIT
 
     def trigger(self, settings: Settings, now: datetime) -> str:
         """Why the turns are to be read now: high, turns, time or retry; "" while they are to wait."""
@@ -95,7 +95,7 @@ class BufferState:
         if due is not None and (now >= due or due > now + 2 * waits_at_most + LEASE):
             return "time"  # the time is over, or the turns were dated before the clock was set back
         awaits = any(turn.awaits_model and turn.after is None for turn in self.turns) and self.may_ask(now)
-        return "retry" if awaits or any(time <= now for time in self._put_off()) else ""
+        return "retry" if awaits or any(time <= now for time in self._postponed_times()) else ""
 
     def time_due(self, settings: Settings) -> datetime | None:
         """When the oldest turn has waited long enough; None if no turn waits for that."""
@@ -107,9 +107,9 @@ class BufferState:
     def next_due(self, settings: Settings) -> datetime | None:
         """When the turns are to be looked at again, without a new one; None for never."""
         awaits = self.retry_at if any(turn.awaits_model and turn.after is None for turn in self.turns) else None
-        return min(filter(None, (self.time_due(settings), awaits, *self._put_off())), default=None)
+        return min(filter(None, (self.time_due(settings), awaits, *self._postponed_times())), default=None)
 
-    def _put_off(self) -> list[datetime]:
+    def _postponed_times(self) -> list[datetime]:
         """When the turns whose reading was put off are read again; those that await the model not before it may be asked."""
         return [
             max(turn.after, self.retry_at) if turn.awaits_model and self.retry_at is not None else turn.after
@@ -117,7 +117,7 @@ class BufferState:
             if turn.after is not None
         ]
 
-    def sourced(self, source: str) -> "BufferState":
+    def with_source(self, source: str) -> "BufferState":
         """The buffer once turns of this source are in it."""
         return replace(self, source=min(self.source, source, key=rank_of))
 
@@ -153,12 +153,12 @@ class BufferState:
             left = replace(left, failures=0, retry_at=None)
         return replace(left, reader="", reading_until=None) if self.reader == reader else left
 
-    def put_off(self, numbers: Collection[int], until: datetime) -> "BufferState":
+    def postpone(self, numbers: Collection[int], until: datetime) -> "BufferState":
         """The buffer with turns that are not read again before a time."""
         turns = (replace(turn, after=until) if turn.seq in numbers else turn for turn in self.turns)
         return replace(self, turns=tuple(turns))
 
-    def failed(self, numbers: Collection[int], now: datetime) -> "BufferState":
+    def postpone_failed(self, numbers: Collection[int], now: datetime) -> "BufferState":
         """The buffer with turns whose reading failed once more; each waits longer every time."""
         turns = (
             replace(turn, failures=turn.failures + 1, after=now + wait_after(turn.failures + 1))
@@ -169,7 +169,7 @@ class BufferState:
         return replace(self, turns=tuple(turns))
 
 
-def decoded(name: str, fields: Mapping[str, Any]) -> BufferState | None:
+def decode_buffer(name: str, fields: Mapping[str, Any]) -> BufferState | None:
     """The buffer of a stored state; None for an empty one. Raises `StoreCorrupt` for one that is none."""
     if not fields:
         return None
@@ -191,7 +191,7 @@ def decoded(name: str, fields: Mapping[str, Any]) -> BufferState | None:
         raise StoreCorrupt(f"the state {name} is no buffer ({error}); restore it from a backup") from None
 
 
-def encoded(state: BufferState) -> dict[str, Any]:
+def encode_buffer(state: BufferState) -> dict[str, Any]:
     """A buffer as JSON-safe data, without empty fields."""
     turns = [
         {"seq": turn.seq, "at": _iso(turn.at), "level": turn.level, "source": turn.source}
@@ -211,7 +211,7 @@ def encoded(state: BufferState) -> dict[str, Any]:
 def waiting_turns(store: Store, scopes: Collection[str] | None = None) -> int:
     """How many turns wait in the buffers of all sessions, or of those that belong to these scopes."""
     states = (store.state(name) for name in store.states(BUFFER))
-    return sum(len(state.get("turns", ())) for state in states if shows(scopes, str(state.get("scope", ""))))
+    return sum(len(state.get("turns", ())) for state in states if is_scope_visible(scopes, str(state.get("scope", ""))))
 
 
 def oldest_turn(store: Store) -> datetime | None:
@@ -219,7 +219,7 @@ def oldest_turn(store: Store) -> datetime | None:
     found: list[datetime] = []
     for name in store.states(BUFFER):
         with suppress(StoreCorrupt):
-            state = decoded(name, store.state(name))
+            state = decode_buffer(name, store.state(name))
             found += [turn.at for turn in state.turns] if state is not None else []
     return min(found, default=None)
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from engram.decisions.change import Change
-from engram.decisions.conflicts import change_link, outdated
+from engram.decisions.conflicts import change_link, update_target
 from engram.decisions.execution import execute_change
-from engram.decisions.known import StoreKnown, propose
+from engram.decisions.known import StoreLookup, propose
 from engram.decisions.locked import LockedMemories
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.proposal import Conflict
@@ -17,9 +17,9 @@ from engram.model.task import Job
 from engram.review.lineage import Lineages
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
-from engram.store.history import MAKING
+from engram.store.history import CREATING_OPS
 from engram.store.protocol import Image, Store
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -35,56 +35,56 @@ class Changes:
     store: Store
     clock: Callable[[], datetime]
 
-    def found(self, memories: Sequence[Memory], vectors: "Vectors | None") -> dict[int, Conflict]:
+    def find_conflicts(self, memories: Sequence[Memory], vectors: "Vectors | None") -> dict[int, Conflict]:
         """The current memory that each of these probably outdates or contradicts, by its place."""
         found: dict[int, Conflict] = {}
         with self.store.reading():
             for i, memory in enumerate(memories):
-                if memory.status in CURRENT and not memory.supersedes:
-                    change = self._change_of(memory, vectors[i] if vectors is not None else None)
+                if memory.status in CURRENT_STATUSES and not memory.supersedes:
+                    change = self._find_conflict(memory, vectors[i] if vectors is not None else None)
                     found |= {i: change} if change is not None else {}
         return found
 
-    def _change_of(self, memory: Memory, vector: "Vectors | None") -> Conflict | None:
+    def _find_conflict(self, memory: Memory, vector: "Vectors | None") -> Conflict | None:
         proposal = propose(memory)
-        near = StoreKnown(self.store, vector).near(proposal)
+        near = StoreLookup(self.store, vector).near(proposal)
         # A memory that was just added is compared with those before it.
-        current = [one for one in near if one.memory.status in CURRENT and one.memory.id != memory.id]
-        earlier = self._stored_before(memory.id, [one.memory.id for one in current])
+        current = [one for one in near if one.memory.status in CURRENT_STATUSES and one.memory.id != memory.id]
+        earlier = self._older_ids(memory.id, [one.memory.id for one in current])
         older = [one for one in current if one.memory.id in earlier]
         found = Neighbourhood(proposal, older).conflicts()
         return found[0] if found and found[0].is_likely else None
 
-    def _stored_before(self, memory_id: str, others: Sequence[str]) -> set[str]:
+    def _older_ids(self, memory_id: str, others: Sequence[str]) -> set[str]:
         """Those of the others that were stored before a memory, by the journal's order; before one without an id, all of them."""
         if not memory_id or not others:
             return set(others)
         first = {i: _place(i, found) for i, found in self.store.histories([memory_id, *others]).items()}
         return {other for other in others if first[other] < first[memory_id]}
 
-    def applied(self, memories: LockedMemories, new: Memory, change: Conflict) -> Memory:
+    def apply_conflict(self, memories: LockedMemories, new: Memory, change: Conflict) -> Memory:
         """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
         older = memories.get(change.other.id)
-        if older is None or older.status not in CURRENT or older.statement != change.other.statement:
+        if older is None or older.status not in CURRENT_STATUSES or older.statement != change.other.statement:
             return new
         if change.is_sure and may_replace(new.source, older):
             return memories.supersede(new, [older], by=new.source)
-        return new.but(associations=(*new.associations, change_link(older, change.probability, memories.now)))
+        return new.replace(associations=(*new.associations, change_link(older, change.probability, memories.now)))
 
-    def find_later(self, ids: Sequence[str]) -> None:
+    def enqueue_comparison(self, ids: Sequence[str]) -> None:
         """Leave the comparison of stored memories to a job."""
         now = self.clock()
         if ids:
             self.store.enqueue([Job(f"{COMPARE}:{ids[0]}:{len(ids)}", COMPARE, now, now, {"ids": list(ids)})])
 
-    def find(self, ids: Sequence[str]) -> None:
+    def compare_stored(self, ids: Sequence[str]) -> None:
         """Compare stored memories with what was there before them."""
         for memory in filter(None, map(self.store.get, ids)):
-            if memory.status not in CURRENT or memory.supersedes or outdated(self.store.get, memory):
+            if memory.status not in CURRENT_STATUSES or memory.supersedes or update_target(self.store.get, memory):
                 continue
             vectors = self.store.embed([meaning_of(memory)])
             with self.store.reading():
-                change = self._change_of(memory, vectors[0] if vectors is not None else None)
+                change = self._find_conflict(memory, vectors[0] if vectors is not None else None)
             if change is not None:
                 self._decide(memory, change)
 
@@ -94,11 +94,11 @@ class Changes:
 
         def plan(memories: LockedMemories) -> None:
             found = memories.get(memory.id)
-            if found is None or found.status not in CURRENT:
+            if found is None or found.status not in CURRENT_STATUSES:
                 return
-            changed = self.applied(memories, found, change)
+            changed = self.apply_conflict(memories, found, change)
             if changed != found:
-                memories.put(changed.but(updated=memories.now))
+                memories.put(changed.replace(updated=memories.now))
 
         note = f"contradiction: {change.other.id}"
         decision = Change(op=COMPARE, actor="engram", plan=plan, note=note, scopes=[memory.scope], related=about)
@@ -107,6 +107,6 @@ class Changes:
 
 def _place(memory_id: str, history: Sequence[Image]) -> tuple[int, int]:
     """Where the journal stored a memory: the entry, and the place among those it stored. What begins otherwise was pruned, so it is old."""
-    if not history or history[0].op not in MAKING:
+    if not history or history[0].op not in CREATING_OPS:
         return 0, 0
     return history[0].seq, history[0].ids.index(memory_id)

@@ -12,7 +12,7 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.store.records import locked_memory
 
-__all__ = ["ON_CONFLICT", "absorb", "check_choice", "open_conflicts", "settled"]
+__all__ = ["ON_CONFLICT", "absorb", "apply_choice", "check_choice", "open_conflicts"]
 
 ON_CONFLICT = ("update", "replace", "keep-both", "skip")
 """What a caller may choose; without a choice a contradiction is stored as a candidate and waits for review."""
@@ -45,7 +45,7 @@ def open_conflicts(found: Decision) -> list[Memory]:
     return [other for other in others.values() if stored is None or other.id != stored.id]
 
 
-def settled(found: Decision, choice: str, given: Mapping[str, Any], learn: Learn, update: Update) -> Decision:
+def apply_choice(found: Decision, choice: str, given: Mapping[str, Any], learn: Learn, update: Update) -> Decision:
     """The decision by the caller's choice, where a proposal contradicts memories and nobody has decided about that yet."""
     others = open_conflicts(found)
     if not others:
@@ -53,11 +53,11 @@ def settled(found: Decision, choice: str, given: Mapping[str, Any], learn: Learn
     if choice == "skip":
         return found if found.memory is None else replace(found, reason=f"{found.reason}; skip changes neither")
     if choice == "update":
-        return _updated(found, others, given, learn, update)
+        return _update_stored(found, others, given, learn, update)
     return learn({**given, "supersedes": tuple(other.id for other in others)}, relation=_RELATION[choice])
 
 
-def _updated(
+def _update_stored(
     found: Decision, others: Sequence[Memory], given: Mapping[str, Any], learn: Learn, update: Update
 ) -> Decision:
     """The first of the stored memories with what the new one says; where the source may not change it, the new one waits for review."""
@@ -72,7 +72,7 @@ def _updated(
         after = update(other, changes, found.memory)
     except Refused:
         decision = found if found.memory is not None else learn(given, relation="")
-        return replace(decision, reason=f"{decision.reason}; {_unchanged(others)}")
+        return replace(decision, reason=f"{decision.reason}; {_refusal_reason(others)}")
     left = [one for one in found.related if one.memory.id != other.id]
     still = f"; it still contradicts {_ids(one.memory for one in left)}" if left else ""
     waited = f"{other.id} now says what {found.memory.id} waited to say" if found.memory is not None else ""
@@ -82,7 +82,7 @@ def _updated(
     )
 
 
-def _unchanged(others: Sequence[Memory]) -> str:
+def _refusal_reason(others: Sequence[Memory]) -> str:
     if len(others) == 1:
         return f"{others[0].id} stays as it is until a person decides"
     return f"`update` changes one memory, and this contradicts {_ids(others)}: `replace` supersedes them all"
@@ -99,5 +99,5 @@ def absorb(memories: LockedMemories, waiting: str, memory: Memory, actor: str) -
     if candidate.status != "candidate":
         return memory
     refuse_outranked(actor, candidate, "settle a contradiction against")
-    memories.put(candidate.but(status="superseded", superseded_by=memory.id, updated=memories.now))
-    return memory.but(supersedes=tuple(dict.fromkeys((*memory.supersedes, waiting))))
+    memories.put(candidate.replace(status="superseded", superseded_by=memory.id, updated=memories.now))
+    return memory.replace(supersedes=tuple(dict.fromkeys((*memory.supersedes, waiting))))

@@ -11,11 +11,11 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engram.capture.exchange import ASSISTANT, Conversation, Exchange, FactDecision, exchange_of, turns_of
-from engram.capture.extraction import Considered, consider
+from engram.capture.extraction import JudgedSentence, consider
 from engram.capture.learn import Learner
 from engram.capture.model_review import ModelReview, review
 from engram.capture.settlement import Revise, Settlement
-from engram.decisions.known import StoreKnown, propose
+from engram.decisions.known import StoreLookup, propose
 from engram.model.errors import InvalidInput, ModelError, NotFound
 from engram.model.event import Event
 from engram.model.lazy import dataclass
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 JOB = "conversation"
 """The kind of the jobs that retry the model; their payload is the argument of `Conversations.retry`."""
-MOST_COMPARED, MOST_SHOWN = 40, 40
+MAX_COMPARED_SENTENCES, MAX_SHOWN_MEMORIES = 40, 40
 """Sentences whose neighbours a language model is shown, and how many of those."""
-CONTEXT = 6
+MAX_CONTEXT_TURNS = 6
 """Turns of the ledger before an exchange that explain what it refers to."""
 
 
@@ -146,12 +146,16 @@ class Conversations:
     def _settlement(self) -> Settlement:
         return Settlement(self.store, self.learner, self.clock, self.revise, self.autonomous)
 
-    def _consider(self, exchange: Exchange) -> list[Considered]:
+    def _consider(self, exchange: Exchange) -> list[JudgedSentence]:
         """Every sentence of the exchange, judged with the turns of its ledger before it."""
         first = exchange.events[0]
-        earlier = self.store.events(exchange.session, last=CONTEXT + len(exchange.events)) if exchange.session else []
+        earlier = (
+            self.store.events(exchange.session, last=MAX_CONTEXT_TURNS + len(exchange.events))
+            if exchange.session
+            else []
+        )
         ids = {event.id for event in exchange.events}
-        before = [event for event in earlier if event.id not in ids and event.at <= first.at][-CONTEXT:]
+        before = [event for event in earlier if event.id not in ids and event.at <= first.at][-MAX_CONTEXT_TURNS:]
         with_assistant = ASSISTANT in exchange.roles
         return consider(
             _as_turns(exchange.events),
@@ -172,20 +176,22 @@ class Conversations:
             return
         self.queue.enqueue(JOB, exchange.events[0].id, exchange.payload)
 
-    def _known_near(self, exchange: Exchange, considered: Sequence[Considered]) -> dict[str, Memory]:
+    def _known_near(self, exchange: Exchange, considered: Sequence[JudgedSentence]) -> dict[str, Memory]:
         """The stored memories near any fact, or near a sentence in which a model may find one, by id."""
         texts = [text for one in considered for text in ([fact.statement for fact in one.facts] or [one.text])]
         memories = [
-            Memory(id="", statement=text, scope=exchange.scope) for text in texts[:MOST_COMPARED] if text.strip()
+            Memory(id="", statement=text, scope=exchange.scope)
+            for text in texts[:MAX_COMPARED_SENTENCES]
+            if text.strip()
         ]
         vectors = self.store.embed([meaning_of(memory) for memory in memories]) if memories else None
         near: dict[str, Memory] = {}
         with self.store.reading():
             for number, memory in enumerate(memories):
-                known = StoreKnown(self.store, vectors[number] if vectors is not None else None)
+                known = StoreLookup(self.store, vectors[number] if vectors is not None else None)
                 for neighbour in known.near(propose(memory)):
                     near.setdefault(neighbour.memory.id, neighbour.memory)
-        return dict(list(near.items())[:MOST_SHOWN])
+        return dict(list(near.items())[:MAX_SHOWN_MEMORIES])
 
     def _settle_review(self, exchange: Exchange, reading: ModelReview, known: Mapping[str, Memory]) -> None:
         for statement, why in reading.refused:

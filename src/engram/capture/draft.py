@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.gates.folded_view import TEXTS, WORDS
+from engram.gates.folded_view import TEXT_FIELDS, WORD_FIELDS
 from engram.model.arguments import refuse_deep, refuse_keys
 from engram.model.errors import InvalidInput
 from engram.model.fields import FIELD_ALIASES, aware
@@ -23,7 +23,7 @@ from engram.model.memory import (
     Memory,
     render_form,
 )
-from engram.model.reserved_keys import OF_MEMORIES, refuse_reserved
+from engram.model.reserved_keys import RESERVED_MEMORY_KEYS, refuse_reserved
 from engram.model.types import memory_type
 from engram.rules import numbers as n
 from engram.rules.cues import MAX_CUES, cues_problem, normalize_cues
@@ -38,14 +38,14 @@ _TEXTS = (
 )  # fmt: skip
 _LIKE_AN_ID = re.compile(r"(?:ENG|ABS|META|EVT|CHK|SRC)-\w+-")
 _NOT_YOURS = frozenset({"id", "version", "activation", "extra", "learned_by"})
-_READ = frozenset((*TEXTS, *WORDS, "form"))
+_READ = frozenset((*TEXT_FIELDS, *WORD_FIELDS, "form"))
 _FIELDS = frozenset(field.name for field in fields(Memory)) - _NOT_YOURS
 
 
 def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: datetime) -> Memory:
     """The memory that a caller's fields describe. Raises `InvalidInput` for a field that cannot be used."""
     values = clamp_import_time(checked_fields(with_complete_form(given)), now)
-    refuse_reserved(values.get("metadata", {}), OF_MEMORIES)
+    refuse_reserved(values.get("metadata", {}), RESERVED_MEMORY_KEYS)
     statement = values.pop("statement", "") or render_form(values.get("form", {}))
     if not isinstance(statement, str):
         raise InvalidInput(f"a statement must be text, not {type(statement).__name__}")
@@ -79,7 +79,7 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"unknown field {name!r}; choose from {', '.join(sorted(_FIELDS))}")
         if value is None and field not in ("valid_until", "valid_from", "decay_days", "occurred_at"):
             continue
-        checked = _checked(field, value)
+        checked = _check_field(field, value)
         if field in values and values[field] != checked:
             raise InvalidInput(f"{name!r} and {field!r} are the same field with different values; give one of them")
         values[field] = checked
@@ -88,7 +88,7 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _checked(field: str, value: Any) -> Any:
+def _check_field(field: str, value: Any) -> Any:
     check = _CHECKS.get(field)
     if check is None:
         return value

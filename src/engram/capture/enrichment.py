@@ -16,15 +16,15 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.task import Job
-from engram.review.bulk import BulkDecision, new_bulk, sliced
+from engram.review.bulk import BulkDecision, new_bulk, split_ids
 from engram.rules.argument_limits import limit_arguments
 from engram.rules.cues import MAX_CUE_CHARS, MAX_CUES
 from engram.rules.scopes import changeable_scopes
 from engram.rules.sources import is_evidence, origin_of
 from engram.store.protocol import Filters, Progress, Store
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory, has_foreign
-from engram.text.display import cut, quoted, word
+from engram.text.display import cut, quote_text, safe_word
 from engram.text.tokens import tokens
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ class Enrichment:
             try:
                 memory = find_memory(self.store, ref, scopes, to_change=True)
                 _refuse_enriched(memory)
-                if not self.store.owned([memory.id]):
+                if not self.store.own_ids([memory.id]):
                     raise Refused(f"{memory.id} belongs to a team; `engram update` changes it for everyone")
                 wanted[memory.id] = _check_cues(given)
             except (InvalidInput, NotFound, Refused) as error:
                 left[ref] = str(error)
         declined = [i for i, given in wanted.items() if not given]
-        for ids in sliced([i for i, given in wanted.items() if given]):
+        for ids in split_ids([i for i, given in wanted.items() if given]):
             done += self._write({i: wanted[i] for i in ids}, decision, left, scopes)
             declined += [i for i in ids if i in left]
         left |= {i: DECLINED for i in declined if i not in left}
@@ -210,7 +210,7 @@ def _filters(store: Store, now: datetime, scopes: Scopes) -> Filters:
     own = changeable_scopes(scopes)
     return Filters(
         scopes=tuple(own) if own is not None else None,
-        statuses=CURRENT,
+        statuses=CURRENT_STATUSES,
         valid_at=now,
         without_cues=True,
         except_ids=tuple(store.state(STATE).get(DECLINED, ())),
@@ -223,9 +223,9 @@ def render_batch(memories: Sequence[Memory]) -> str:
 
 
 def _render(memory: Memory) -> str:
-    when = f" When: {quoted(cut(memory.situation, MAX_STATEMENT_CHARS))}." if memory.situation.strip() else ""
+    when = f" When: {quote_text(cut(memory.situation, MAX_STATEMENT_CHARS))}." if memory.situation.strip() else ""
     source = f" (from {origin_of(memory)}, unconfirmed)" if is_evidence(memory) else ""
-    return f"[{word(memory.id)}] {quoted(cut(memory.statement, MAX_STATEMENT_CHARS))}{when}{source}"
+    return f"[{safe_word(memory.id)}] {quote_text(cut(memory.statement, MAX_STATEMENT_CHARS))}{when}{source}"
 
 
 def _add_cues(cues: Mapping[str, tuple[str, ...]], memories: LockedMemories) -> list[Memory]:
@@ -233,7 +233,7 @@ def _add_cues(cues: Mapping[str, tuple[str, ...]], memories: LockedMemories) -> 
     written = []
     for memory in memories.targets:
         _refuse_enriched(memory)
-        written.append(memory.but(cues=cues[memory.id], updated=memories.now))
+        written.append(memory.replace(cues=cues[memory.id], updated=memories.now))
         memories.put(written[-1])
     return written
 
@@ -242,7 +242,7 @@ def _refuse_enriched(memory: Memory) -> None:
     """Raise `Refused` if a memory has cues or is not current."""
     if memory.cues:
         raise Refused(f"{memory.id} already has cues; change them with `update`")
-    if memory.status not in CURRENT:
+    if memory.status not in CURRENT_STATUSES:
         raise Refused(f"{memory.id} is {memory.status}; only current memories get cues")
 
 

@@ -4,14 +4,14 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from engram.capture.extraction import REDACTED, Considered, Extracted
+from engram.capture.extraction import REDACTED, ExtractedFact, JudgedSentence
 from engram.gates.secrets.scan import redact
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 
 ASSISTANT = "assistant"
 """The role and the source of what an assistant said; nobody vouches for it."""
@@ -74,7 +74,7 @@ class Exchange:
     result: Conversation
     task: str = ""
 
-    def source_of(self, fact: Extracted) -> str:
+    def source_of(self, fact: ExtractedFact) -> str:
         """The source of a fact: the caller vouches for the user's words, nobody vouches for the assistant's."""
         return ASSISTANT if fact.role == ASSISTANT else self.source
 
@@ -90,7 +90,7 @@ class Exchange:
             "extract_assistant_response": ASSISTANT in self.roles,
         }
 
-    def report_skipped(self, one: Considered) -> None:
+    def report_skipped(self, one: JudgedSentence) -> None:
         """Report a sentence that states no fact, with the reason; of one with a secret, only its redacted text is known here."""
         if not one.facts:
             reason = _SECRET_REASON if REDACTED in one.text else one.reason
@@ -141,13 +141,13 @@ WRITTEN = (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRAD
 _CHANGING = (*WRITTEN, Outcome.UPDATED)
 
 
-def decision_of(fact: Extracted, learned: Decision, note: str = "") -> tuple[FactDecision, Memory | None]:
+def decision_of(fact: ExtractedFact, learned: Decision, note: str = "") -> tuple[FactDecision, Memory | None]:
     """The decision about a fact that follows from that of the gates, and the memory it stored."""
     memory, other = learned.memory, learned.other
     decision = FactDecision(
         fact=fact.statement,
         operation=_OPERATIONS[learned.outcome],
-        applied=learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT,
+        applied=learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT_STATUSES,
         reason=f"{fact.reason}; {note}{learned.gate}: {learned.reason}",
         memory_id=memory.id if memory is not None else "",
         target_id=other.id if other is not None else "",

@@ -21,7 +21,7 @@ from engram.store.protocol import Filters, Progress, Store
 
 EXPORT: Final = "export"
 """The operation in the journal that gives a memory the name it has in another format."""
-BATCH = 500
+EXPORT_BATCH_SIZE = 500
 """Memories per decision: bounds how long other writers wait."""
 _NUMBERS = "export/memory.v1"
 """The state that keeps the highest number ever given, so that none is given twice."""
@@ -49,7 +49,7 @@ def export_memory_v1(
             kept.append(memory)
         else:
             done.left_out.append((memory.id, f"memory.v1 has no status for what is {memory.status}"))
-    ids = _numbered(store, kept, now, actor)
+    ids = _assign_numbers(store, kept, now, actor)
     items = [
         memory_v1.MemoryItem(ids[memory.id], memory, kind_of(memory), tier_of(memory), is_stale(_by_day(memory), now))
         for memory in kept
@@ -129,10 +129,10 @@ def _by_day(memory: Memory) -> Memory:
         for name in ("created", "last_verified")
         if (moment := getattr(memory, name)) is not None
     }
-    return memory.but(**days)
+    return memory.replace(**days)
 
 
-def _numbered(store: Store, memories: Sequence[Memory], now: datetime, actor: str) -> dict[str, str]:
+def _assign_numbers(store: Store, memories: Sequence[Memory], now: datetime, actor: str) -> dict[str, str]:
     """The `mem-NNNN` of each memory by its id; those without one get the next numbers."""
     known = {memory.id: name for memory in memories if (name := _name_in(memory.aliases))}
     nameless = [memory.id for memory in memories if memory.id not in known]
@@ -159,8 +159,8 @@ def assign_aliases(
     A memory that got one meanwhile keeps that. `new_name` is asked again, with the number of the attempt, for one that is free.
     """
     names: dict[str, str] = {}
-    for start in range(0, len(ids), BATCH):
-        some = ids[start : start + BATCH]
+    for start in range(0, len(ids), EXPORT_BATCH_SIZE):
+        some = ids[start : start + EXPORT_BATCH_SIZE]
         given = set(names.values())
 
         def plan(memories: LockedMemories, some: Sequence[str] = some, given: set[str] = given) -> None:
@@ -169,7 +169,7 @@ def assign_aliases(
                 if not name:
                     attempts = (new_name(memory, attempt) for attempt in count())
                     name = next(name for name in attempts if name not in given and not _is_taken(store, name))
-                    memories.put(memory.but(aliases=(*memory.aliases, name)))
+                    memories.put(memory.replace(aliases=(*memory.aliases, name)))
                 given.add(name)
                 names[memory.id] = name
 

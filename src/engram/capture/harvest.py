@@ -13,13 +13,13 @@ from engram.agents.registry import agent_names
 from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.conversation import Observe
 from engram.capture.exchange import FactDecision
-from engram.capture.extraction import REDACTED, Considered, Extracted, consider
+from engram.capture.extraction import REDACTED, ExtractedFact, JudgedSentence, consider
 from engram.capture.learn import Learner
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.remarks import TranscriptFact, plain_facts, remarks
 from engram.capture.settlement import Revise
-from engram.capture.stage import FactOrigin, FactStage, Rehearsal
-from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
+from engram.capture.stage import DryRun, FactOrigin, FactStage
+from engram.capture.transcripts.windows import RedactedTurn, TurnWindow, windows
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import redact
 from engram.model.decision import Outcome
@@ -33,14 +33,14 @@ from engram.store.scopes import scope_links, session_scope
 from engram.text.display import cut
 from engram.text.time.zone import SYSTEM, local
 
-MOST_PROPOSED = 100
+MAX_PROPOSED_PER_SOURCE = 100
 """Candidates per source and run: one transcript must not flood the queue."""
 PROPOSED, STORED, DUPLICATE = "proposed", "stored", "duplicate"
 UNLIKELY, TRIVIAL, REFUSED = "unlikely", "trivial", "refused"
 OUTCOMES = (PROPOSED, STORED, DUPLICATE, UNLIKELY, TRIVIAL, REFUSED)
-KEPT = (PROPOSED, STORED)
+KEPT_OUTCOMES = (PROPOSED, STORED)
 """Outcomes of facts that became a memory."""
-LONGEST_SHOWN = 300
+MAX_REPORTED_CHARS = 300
 """Characters of a refused sentence in a report."""
 _WRITTEN = frozenset((Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED, Outcome.UPDATED))
 
@@ -117,15 +117,15 @@ class Harvester:
     observe: Observe
     revise: Revise | None = None
     zone: tzinfo = SYSTEM
-    most_proposed: int = MOST_PROPOSED
+    most_proposed: int = MAX_PROPOSED_PER_SOURCE
     dry_run: bool = False
     """Whether nothing is written: neither memories nor the turns they come from."""
     proposed: Counter[str] = field(default_factory=Counter)
     """The candidates of this run by source."""
-    rehearsal: Rehearsal | None = field(init=False, default=None)
+    rehearsal: DryRun | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.rehearsal = Rehearsal() if self.dry_run else None
+        self.rehearsal = DryRun() if self.dry_run else None
 
     def stage(
         self, transcript: Transcript, *, source: str = "", staged: Callable[[int], None] | None = None
@@ -141,7 +141,7 @@ class Harvester:
             if not self._stage(window, origin, report):
                 report.postponed[origin.source] = 1
                 break
-            report.turns += window.of_user
+            report.turns += window.user_turn_count
             report.position = max(report.position, window.position)
             if staged is not None:
                 staged(report.position)
@@ -151,7 +151,7 @@ class Harvester:
         """Whether a source has reached the limit of this run."""
         return self.proposed[source] >= self.most_proposed
 
-    def distrust_of(self, source: str, session: str) -> str:
+    def reason_to_distrust(self, source: str, session: str) -> str:
         """Why a session is not read: a person distrusts its source, or the session itself; "" if it is read."""
         from engram.review.distrust import distrust_reason
 
@@ -167,9 +167,9 @@ class Harvester:
     def _stage(self, window: TurnWindow, origin: FactOrigin, report: HarvestReport) -> bool:
         """Propose the facts of a window; False if the source's limit is reached before all are."""
         considered = consider(
-            [_said(heard) for heard in window.turns],
+            [_to_message(heard) for heard in window.turns],
             at=local(self._time_of(window.turns[0].turn), self.zone),
-            before=[_said(heard) for heard in window.before],
+            before=[_to_message(heard) for heard in window.before],
         )
         for one in self._facts(considered, window, origin.transcript):
             if one.is_likely and self.is_full(origin.source):
@@ -177,34 +177,34 @@ class Harvester:
             turn, fact = window.turns[one.fact.turn].turn, replace(one.fact, turn=0)
             if not one.is_likely:
                 reason = f"not sure enough to be worth keeping (probability {one.probability:.2f})"
-                report.facts.append(self._not_staged(UNLIKELY, fact.statement, reason, turn, origin))
+                report.facts.append(self._unstaged_fact(UNLIKELY, fact.statement, reason, turn, origin))
                 continue
-            found = self._settled(turn, fact, origin)
+            found = self._stage_fact(turn, fact, origin)
             if found is None:
                 return False
-            self.proposed[origin.source] += found.outcome in KEPT
+            self.proposed[origin.source] += found.outcome in KEPT_OUTCOMES
             report.facts.append(found)
-        report.facts += self._refused(considered, window, origin)
+        report.facts += self._report_refused(considered, window, origin)
         return True
 
-    def _refused(
-        self, considered: Sequence[Considered], window: TurnWindow, origin: FactOrigin
+    def _report_refused(
+        self, considered: Sequence[JudgedSentence], window: TurnWindow, origin: FactOrigin
     ) -> Iterator[HarvestedFact]:
         """The sentences that are never read for facts: those with a secret, and orders to the agent that reads them."""
         for one in considered:
             reason = "" if one.facts else _refusal(one.text)
             if reason:
-                shown = cut(redact(one.text)[0], LONGEST_SHOWN)
-                yield self._not_staged(REFUSED, shown, reason, window.turns[one.turn].turn, origin)
+                shown = cut(redact(one.text)[0], MAX_REPORTED_CHARS)
+                yield self._unstaged_fact(REFUSED, shown, reason, window.turns[one.turn].turn, origin)
 
-    def _not_staged(
+    def _unstaged_fact(
         self, outcome: str, statement: str, reason: str, turn: TranscriptTurn, origin: FactOrigin
     ) -> HarvestedFact:
         session = origin.transcript.session
         return HarvestedFact(outcome, statement, reason, origin.source, session, turn.key, self._time_of(turn))
 
     def _facts(
-        self, considered: Sequence[Considered], window: TurnWindow, transcript: Transcript
+        self, considered: Sequence[JudgedSentence], window: TurnWindow, transcript: Transcript
     ) -> Iterator[TranscriptFact]:
         """The facts of a window: whole remarks to a coding agent, or what was said in a chat."""
         if transcript.harness not in agent_names():
@@ -212,12 +212,12 @@ class Harvester:
         turns = [heard.turn.content for heard in window.turns]
         return remarks(considered, turns, transcript.project, self._has_slot)
 
-    def _has_slot(self, fact: Extracted) -> bool:
+    def _has_slot(self, fact: ExtractedFact) -> bool:
         """Whether a later fact about the same thing replaces this one."""
-        described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
+        described = self.learner.policy.apply_leniently(Memory(id="", statement=fact.statement), typed=False)
         return bool(described.conflict_key or described.critical_slot)
 
-    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> HarvestedFact | None:
+    def _stage_fact(self, turn: TranscriptTurn, fact: ExtractedFact, origin: FactOrigin) -> HarvestedFact | None:
         """What became of a fact; None if the source may propose nothing more today."""
         stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.rehearsal)
         try:
@@ -242,7 +242,7 @@ class Harvester:
         return local(self._time_of(turn), self.zone).date()
 
 
-def _said(heard: HeardTurn) -> dict[str, str]:
+def _to_message(heard: RedactedTurn) -> dict[str, str]:
     return {"role": heard.turn.role, "content": heard.words}
 
 

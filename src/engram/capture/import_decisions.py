@@ -27,16 +27,16 @@ class LocalDecisions:
 
     def look_up(self, memories: Sequence[Memory]) -> None:
         """Find out which of these say what a person rejected, in any words and anywhere in the memory, or retired."""
-        found = Withdrawals(self.store).found(memories, inside=True)
+        found = Withdrawals(self.store).find_recurrences(memories, inside=True)
         by_identity = {id(memory): memory for memory in memories}
         self._out |= {content_key(by_identity[i]): out for i, out in found.items()}
 
-    def rejected(self, memory: Memory) -> Recurrence | None:
+    def find_rejected(self, memory: Memory) -> Recurrence | None:
         """The memory that a person rejected here and that surely says the same as one of those looked up."""
         out = self._out.get(content_key(memory))
         return out if out is not None and out.is_sure and out.memory.status == "rejected" else None
 
-    def is_out(self, memory: Memory, known: Memory) -> bool:
+    def is_withdrawn(self, memory: Memory, known: Memory) -> bool:
         """Whether a person rejected or retired, as another memory than the known one, what one of those looked up says."""
         out = self._out.get(content_key(memory))
         return out is not None and out.memory.id != known.id
@@ -46,7 +46,7 @@ class LocalDecisions:
         out = self._out.get(content_key(memory))
         return out is not None and (out.memory.status == "retired" or not out.is_sure)
 
-    def decided_status(self, known: Memory) -> bool:
+    def has_status_decision(self, known: Memory) -> bool:
         """Whether a decision here, and not only imports, ever changed the status of a memory."""
         changes = (
             later for earlier, later in pairwise(self.store.history(known.id)) if _status(earlier) != _status(later)

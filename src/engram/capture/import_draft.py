@@ -21,7 +21,7 @@ from engram.model.reserved_keys import without_reserved
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope
 from engram.rules.sources import CONFIRMED, IMPORTED
-from engram.store.records import ANSWERING, readable_image
+from engram.store.records import ANSWERING_STATUSES, readable_image
 
 _FIELDS = frozenset(Memory.__dataclass_fields__)
 _LONGEST_ID = 500
@@ -35,8 +35,8 @@ class RecordDrafts:
 
     def draft(self, record: "Memory | Mapping[str, Any]") -> Memory:
         """The memory a record describes. Raises `EngramError` or what its fields raise if it is none that may be stored."""
-        memory = self._stamped(without_invisible(self._memory(record)))
-        readable_image(memory if memory.id else memory.but(id="the record"))
+        memory = self._stamp_provenance(without_invisible(self._memory(record)))
+        readable_image(memory if memory.id else memory.replace(id="the record"))
         return memory
 
     def refuse(self, memory: Memory) -> None:
@@ -50,13 +50,13 @@ class RecordDrafts:
         if problem:
             raise InvalidInput(problem)
 
-    def held_back(self, memory: Memory) -> Memory:
+    def hold_for_review(self, memory: Memory) -> Memory:
         """The memory as a candidate, if somebody has to approve what it says."""
-        may_answer = memory.status in (CURRENT if self.run.trusted else ANSWERING)
+        may_answer = memory.status in (CURRENT if self.run.trusted else ANSWERING_STATUSES)
         if not may_answer or not self.run.needs_approval(memory):
             return memory
         self.run.held.add(memory.id)
-        return memory.but(status="candidate")
+        return memory.replace(status="candidate")
 
     def _id_problem(self, memory: Memory) -> str:
         """Why an id of another tool cannot become an alias; "" if it can."""
@@ -73,24 +73,24 @@ class RecordDrafts:
         if record.id:
             return record
         days = HORIZON_DAYS if record.decay_days is None else record.decay_days
-        return record.but(scope=parse_scope(record.scope), created=record.created or now, decay_days=days)
+        return record.replace(scope=parse_scope(record.scope), created=record.created or now, decay_days=days)
 
-    def _stamped(self, memory: Memory) -> Memory:
+    def _stamp_provenance(self, memory: Memory) -> Memory:
         """The memory as the file's word; if a person vouches for the file, as what it says of itself."""
         run = self.run
         if not run.trusted:
-            memory = memory.but(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
+            memory = memory.replace(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
             return without_trust_claims(memory, run.source, keeps_use=run.reading.whole, now=run.clock())
         claimed = is_human(memory.source) and not run.by_person
         source = run.source if claimed or not memory.source else memory.source
-        memory = memory.but(source=source, learned_by=memory.learned_by or IMPORTED)
+        memory = memory.replace(source=source, learned_by=memory.learned_by or IMPORTED)
         vouched = memory.learned_by == IMPORTED and memory.verification == "unverified"
-        return memory.but(verification=CONFIRMED) if vouched else memory
+        return memory.replace(verification=CONFIRMED) if vouched else memory
 
     def _foreign_evidence(self, memory: Memory) -> tuple[Evidence, ...]:
         """Its evidence without what was said here: a file does not make that its own, to be quoted and purged along with it."""
         store = self.run.store
-        known = self.run.ids.found_again(memory, store.get(memory.id)) if memory.id else None
+        known = self.run.ids.find_known(memory, store.get(memory.id)) if memory.id else None
         ours = {evidence.event for evidence in known.evidence} if known is not None else set()
         return tuple(one for one in memory.evidence if one.event in ours or store.event(one.event) is None)
 
@@ -108,4 +108,4 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     if isinstance(own.get("metadata"), Mapping):
         own["metadata"] = without_reserved(own["metadata"])
     memory = draft(own, learned_by=IMPORTED, source="", now=now)
-    return memory.but(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))
+    return memory.replace(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))

@@ -33,23 +33,23 @@ class RecordIdentities:
 
     def identify(self, records: Sequence[Memory]) -> None:
         """Find the records that are here already."""
-        same_id = {memory.id: memory for memory in self.stored(records)}
+        same_id = {memory.id: memory for memory in self.load_memories(records)}
         for memory in records:
-            known = self.found_again(memory, same_id.get(memory.id)) if memory.id else None
+            known = self.find_known(memory, same_id.get(memory.id)) if memory.id else None
             if known is not None:
                 self.here[memory.id] = known.id
             elif memory.id not in same_id and OWN_ID.fullmatch(memory.id):
                 self.here.setdefault(memory.id, memory.id)
-        for name in {name for memory in records for name in named_in(memory)}:
+        for name in {name for memory in records for name in referenced_ids(memory)}:
             self.id_here(name)
 
-    def stored(self, records: Sequence[Memory]) -> list[Memory]:
+    def load_memories(self, records: Sequence[Memory]) -> list[Memory]:
         """The memories here with the ids of these records."""
         ids = dict.fromkeys(self.here.get(memory.id, memory.id) for memory in records if memory.id)
         found = self.store.get_many(list(self.store.numbers(list(ids)).values()))
         return [hit.record for hit in found if isinstance(hit.record, Memory)]
 
-    def found_again(self, memory: Memory, same_id: Memory | None) -> Memory | None:
+    def find_known(self, memory: Memory, same_id: Memory | None) -> Memory | None:
         """The memory here that a record became when it was imported before, or that it is."""
         is_it = same_id is not None and self.is_same(memory, same_id)
         # PLUR's ids mean something only within their directory: what came from there before takes precedence.
@@ -57,12 +57,12 @@ class RecordIdentities:
             return same_id
         # An id of another grammar is an alias here by itself.
         for alias in (*self.aliases(memory), *(() if OWN_ID.fullmatch(memory.id) else (memory.id,))):
-            known = self._named(alias)
+            known = self._find_by_alias(alias)
             if known is not None and alias in known.aliases and self.is_same(memory, known):
                 return known
         return same_id if is_it else None
 
-    def _named(self, alias: str) -> Memory | None:
+    def _find_by_alias(self, alias: str) -> Memory | None:
         """The one memory that an alias names."""
         try:
             return self.store.get(alias)
@@ -113,7 +113,7 @@ class RecordIdentities:
         if not self.reading.whole or is_origin(name):
             return name
         alias = self.reading.name_of(name)
-        known = self._named(alias)
+        known = self._find_by_alias(alias)
         self.here[name] = known.id if known is not None and alias in known.aliases else alias
         return self.here[name]
 
@@ -139,12 +139,12 @@ class RecordIdentities:
         return owner != memory_id
 
 
-def named_in(memory: Memory) -> set[str]:
+def referenced_ids(memory: Memory) -> set[str]:
     """Every id that a memory names."""
-    links = {link.target for link in memory.associations if not leads_out(link)}
+    links = {link.target for link in memory.associations if not is_document_link(link)}
     return {*links, *memory.supersedes, memory.superseded_by, memory.lineage} - {""}
 
 
-def leads_out(link: Association) -> bool:
+def is_document_link(link: Association) -> bool:
     """Whether a link of PLUR's leads to a document, whose path is no id."""
     return bool(link.extra.get("target_type", "engram") != "engram")

@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engram.capture.import_decisions import IMPORT
-from engram.capture.import_merge import has_same_fields, merged_by_field, missing_links, says_the_same
+from engram.capture.import_merge import has_same_fields, merge_by_field, missing_links, says_the_same
 from engram.capture.import_report import RecordOutcome
-from engram.capture.import_run import LIVE, ImportRun
+from engram.capture.import_run import OPEN_STATUSES, ImportRun
 from engram.capture.import_trust import has_same_content, with_local_fields
 from engram.decisions.locked import LockedMemories
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.rules.cues import add_cues
-from engram.rules.sources import IMPORTED, may_replace, origin_of, said_by
+from engram.rules.sources import IMPORTED, may_replace, origin_of, trust_rank
 from engram.store.protocol import Image
-from engram.store.records import ANSWERING
+from engram.store.records import ANSWERING_STATUSES
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 
@@ -32,10 +32,10 @@ class KnownRecords:
     def outcome(self, record: Memory, known: Memory, memories: LockedMemories) -> RecordOutcome:
         """What becomes of a record that is a memory here."""
         if self.run.trusted:
-            return self._changed(record, known)
-        known = self._newest(known) if record.status in LIVE else known
-        outcome = self._changed(record, known)
-        return self._reviewed(outcome, known, memories) if outcome.memory is not None else outcome
+            return self._merge_record(record, known)
+        known = self._newest(known) if record.status in OPEN_STATUSES else known
+        outcome = self._merge_record(record, known)
+        return self._review_change(outcome, known, memories) if outcome.memory is not None else outcome
 
     def _newest(self, known: Memory) -> Memory:
         """The version that a person approved in place of an imported memory, where this file proposed it."""
@@ -44,25 +44,25 @@ class KnownRecords:
 
     # -- what a person has to approve
 
-    def _reviewed(self, outcome: RecordOutcome, known: Memory, memories: LockedMemories) -> RecordOutcome:
+    def _review_change(self, outcome: RecordOutcome, known: Memory, memories: LockedMemories) -> RecordOutcome:
         """What a change that nobody vouches for becomes: a candidate in place of the memory, where somebody has to approve it."""
         changed = outcome.memory
         assert changed is not None
         dead = known.status in ("rejected", "retired")
-        if dead and changed.status in LIVE and self.run.decisions.decided_status(known):
-            return _skipped(f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
-        is_out = self.run.decisions.is_out(changed, known) and not has_same_content(changed, known)
-        if is_out and (out := self.run.decisions.rejected(changed)) is not None:
-            return _skipped(f"{out.memory.id} says this, and was {out.decided}")
-        if changed.status not in (*ANSWERING, "candidate") or not (is_out or self.run.needs_approval(changed)):
+        if dead and changed.status in OPEN_STATUSES and self.run.decisions.has_status_decision(known):
+            return _skip_record(f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
+        is_out = self.run.decisions.is_withdrawn(changed, known) and not has_same_content(changed, known)
+        if is_out and (out := self.run.decisions.find_rejected(changed)) is not None:
+            return _skip_record(f"{out.memory.id} says this, and was {out.removal_note}")
+        if changed.status not in (*ANSWERING_STATUSES, "candidate") or not (is_out or self.run.needs_approval(changed)):
             return outcome
-        if known.status not in ANSWERING:
-            return outcome._replace(memory=changed.but(status="candidate"))
+        if known.status not in ANSWERING_STATUSES:
+            return outcome._replace(memory=changed.replace(status="candidate"))
         if has_same_content(changed, known):
-            return outcome._replace(memory=changed.but(status=known.status))
-        return self._proposed(changed, known, memories)
+            return outcome._replace(memory=changed.replace(status=known.status))
+        return self._propose_change(changed, known, memories)
 
-    def _proposed(self, changed: Memory, known: Memory, memories: LockedMemories) -> RecordOutcome:
+    def _propose_change(self, changed: Memory, known: Memory, memories: LockedMemories) -> RecordOutcome:
         """The changed version as a candidate that supersedes the memory once it is approved."""
         run = self.run
         key = (content_hash(changed.statement), changed.scope)
@@ -70,7 +70,7 @@ class KnownRecords:
         if twin and twin != known.id:
             return RecordOutcome("unchanged", twin)
         waiting = self._waiting_change(known, memories)
-        new = changed.but(
+        new = changed.replace(
             **self._identity(changed, waiting, memories),
             status="candidate", source=run.source, learned_by=IMPORTED, verification="unverified", pinned=False,
             supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(), imported_at=run.clock(),
@@ -94,100 +94,107 @@ class KnownRecords:
 
     # -- what changed
 
-    def _changed(self, record: Memory, known: Memory) -> RecordOutcome:
+    def _merge_record(self, record: Memory, known: Memory) -> RecordOutcome:
         """The memory as a record of it would have it."""
         run = self.run
-        record = record.but(imported_at=known.imported_at)
+        record = record.replace(imported_at=known.imported_at)
         if not run.trusted:
             record = with_local_fields(record, known, keeps_use=run.reading.whole)
         if run.reading.projection is not None:
-            record = self._completed(record, known)
-        elif not run.trusted and record.id in run.held and known.status in ANSWERING:
-            record = record.but(status=known.status)  # whether its words wait is decided once it differs
-        vouched = run.trusted and said_by(record) > said_by(known)
+            record = self._complete_record(record, known)
+        elif not run.trusted and record.id in run.held and known.status in ANSWERING_STATUSES:
+            record = record.replace(status=known.status)  # whether its words wait is decided once it differs
+        vouched = run.trusted and trust_rank(record) > trust_rank(known)
         if run.reading.whole and (run.reading.projection is not None or not vouched):
-            if has_same_fields(self._here(record, known), known):  # the usual case, and reading a history takes long
+            if has_same_fields(
+                self._as_local(record, known), known
+            ):  # the usual case, and reading a history takes long
                 return RecordOutcome("unchanged", known.id)
             history = run.store.history(known.id)
             if run.ids.exported_at is not None:
-                return self._merged_by_field(record, known, _since(history, run.ids.exported_at))
+                return self._merge_by_field(record, known, _images_since(history, run.ids.exported_at))
             if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
-                return self._merged_by_field(record, known, history)
-        return self._newer(record, known, vouched)
+                return self._merge_by_field(record, known, history)
+        return self._take_newer(record, known, vouched)
 
-    def _newer(self, record: Memory, known: Memory, vouched: bool) -> RecordOutcome:
+    def _take_newer(self, record: Memory, known: Memory, vouched: bool) -> RecordOutcome:
         """The record as a whole, if it is newer than the memory."""
         claims: dict[str, Any] = {"verification": known.verification}
         if vouched or not self.run.trusted:
             claims |= {"pinned": known.pinned}
-        if says_the_same(record.but(**claims), known):
-            return self._vouched(record, known) if vouched else self._linked(record, known)
+        if says_the_same(record.replace(**claims), known):
+            return self._accept_source(record, known) if vouched else self._add_missing_links(record, known)
         theirs = record.updated or record.created or _LONG_AGO
         ours = known.updated or known.created or _LONG_AGO
         if theirs <= ours:
-            return _skipped(self._why_ours_stays(record, known))
+            return _skip_record(self._why_ours_stays(record, known))
         if reason := self._protection(known):
-            return _skipped(reason)
+            return _skip_record(reason)
         aliases, notices = (known.aliases, ()) if known.aliases else self.run.free_aliases(record, known.id)
-        return RecordOutcome("updated", known.id, self._here(record, known.but(aliases=aliases)), notices=notices)
+        return RecordOutcome(
+            "updated", known.id, self._as_local(record, known.replace(aliases=aliases)), notices=notices
+        )
 
-    def _linked(self, record: Memory, known: Memory) -> RecordOutcome:
+    def _add_missing_links(self, record: Memory, known: Memory) -> RecordOutcome:
         """A memory whose record says the same, with the links that an interrupted import did not get to."""
         unchanged = RecordOutcome("unchanged", known.id)
-        linked = missing_links(self._here(record, known), known)
+        linked = missing_links(self._as_local(record, known), known)
         if linked == known or self._protection(known):
             return unchanged
         history = self.run.store.history(known.id)
         if not history or history[0].op != IMPORT:
             return unchanged
         before = [image.memory for image in history if image.memory is not None]
-        linked = missing_links(self._here(record, known), known, before)
+        linked = missing_links(self._as_local(record, known), known, before)
         return RecordOutcome("updated", known.id, linked) if linked != known else unchanged
 
-    def _completed(self, record: Memory, known: Memory) -> Memory:
+    def _complete_record(self, record: Memory, known: Memory) -> Memory:
         """A record of a format that knows fewer fields, with ours where it says nothing or just what we would say in it."""
         projection = self.run.reading.projection
         assert projection is not None
-        stated, linked = projection.as_exported(known), self.run.links.relinked(record.but(id=known.id), record)
+        stated, linked = (
+            projection.as_exported(known),
+            self.run.links.resolve_links(record.replace(id=known.id), record),
+        )
         if record.created is None:
-            linked = linked.but(created=stated.created)
-        if record.id in self.run.held and stated.status in ANSWERING:
-            linked = linked.but(status=stated.status)
+            linked = linked.replace(created=stated.created)
+        if record.id in self.run.held and stated.status in ANSWERING_STATUSES:
+            linked = linked.replace(status=stated.status)
         is_evidence_here = self.run.trusted and known.learned_by == IMPORTED
         vouched = ("source", "learned_by", "verification", "pinned") if is_evidence_here else ()
         differing = (name for name in projection.fields if getattr(linked, name) != getattr(stated, name))
-        return known.but(id=record.id, **{name: getattr(linked, name) for name in (*differing, *vouched)})
+        return known.replace(id=record.id, **{name: getattr(linked, name) for name in (*differing, *vouched)})
 
-    def _here(self, record: Memory, known: Memory) -> Memory:
+    def _as_local(self, record: Memory, known: Memory) -> Memory:
         """A record as the memory it is here; one that was completed has its links already."""
-        record = record.but(id=known.id, name=known.name, aliases=known.aliases)
-        return record if self.run.reading.projection is not None else self.run.links.relinked(record, record)
+        record = record.replace(id=known.id, name=known.name, aliases=known.aliases)
+        return record if self.run.reading.projection is not None else self.run.links.resolve_links(record, record)
 
-    def _merged_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> RecordOutcome:
+    def _merge_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> RecordOutcome:
         """Our memory with what changed there since it was imported, if anything did."""
         images = [image for image in history if image.memory is not None]
         if self.run.reading.projection is not None:
             images = [replace(image, memory=self._as_stated(image.memory)) for image in images if image.memory]
-        merged, conflicts = merged_by_field(self._here(record, known), known, images)
+        merged, conflicts = merge_by_field(self._as_local(record, known), known, images)
         changed = " and ".join(conflicts)
         notices = (f"{changed} changed both here and in the source since the import; kept yours",) if conflicts else ()
         if merged == known:
             return RecordOutcome("unchanged", known.id, notices=notices)
         if reason := self._protection(known):
-            return _skipped(reason, notices)
-        return RecordOutcome("updated", known.id, merged.but(updated=self.run.clock()), notices=notices)
+            return _skip_record(reason, notices)
+        return RecordOutcome("updated", known.id, merged.replace(updated=self.run.clock()), notices=notices)
 
     def _as_stated(self, memory: Memory) -> Memory:
         """A memory with the fields that the format states as it states them."""
         projection = self.run.reading.projection
         assert projection is not None
         stated = projection.as_exported(memory)
-        return memory.but(**{name: getattr(stated, name) for name in projection.fields})
+        return memory.replace(**{name: getattr(stated, name) for name in projection.fields})
 
-    def _vouched(self, record: Memory, known: Memory) -> RecordOutcome:
+    def _accept_source(self, record: Memory, known: Memory) -> RecordOutcome:
         """What came as evidence, once a person vouches for where it came from."""
         stamped = {name: getattr(record, name) for name in ("source", "learned_by", "verification", "pinned", "status")}
-        return RecordOutcome("updated", known.id, known.but(**stamped, updated=self.run.clock()))
+        return RecordOutcome("updated", known.id, known.replace(**stamped, updated=self.run.clock()))
 
     # -- why a memory stays
 
@@ -196,11 +203,11 @@ class KnownRecords:
         more = add_cues(known.cues, record.cues)
         if more == known.cues or record.id in self.run.held or self._protection(known):
             return RecordOutcome("unchanged", known.id)
-        return RecordOutcome("updated", known.id, known.but(cues=more, updated=self.run.clock()))
+        return RecordOutcome("updated", known.id, known.replace(cues=more, updated=self.run.clock()))
 
     def _protection(self, known: Memory) -> str:
         """Why no file may change a memory, or "": it is a team's, or a more trusted source said it."""
-        if known.id not in self.run.added and not self.run.store.owned([known.id]):
+        if known.id not in self.run.added and not self.run.store.own_ids([known.id]):
             # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
             return "belongs to a team's store; `engram update` changes it there"
         if not self.run.trusted and not may_replace(self.run.source, known):
@@ -215,11 +222,11 @@ class KnownRecords:
         return "differs from the stored memory and has no newer date; kept the stored one"
 
 
-def _skipped(reason: str, notices: tuple[str, ...] = ()) -> RecordOutcome:
+def _skip_record(reason: str, notices: tuple[str, ...] = ()) -> RecordOutcome:
     return RecordOutcome("skipped", reason=reason, notices=notices)
 
 
-def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
+def _images_since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
     """The images of a memory since a moment, first the one that was current then."""
     first = max((number for number, image in enumerate(history) if image.at <= moment), default=0)
     return history[first:]

@@ -13,13 +13,15 @@ from engram.store.protocol import Image
 
 def says_the_same(theirs: Memory, ours: Memory) -> bool:
     """Whether two records say the same, apart from what this store adds and what use and links do."""
-    return _compared(theirs.but(status=ours.status) if ours.status == "candidate" else theirs) == _compared(ours)
+    return _comparable_fields(
+        theirs.replace(status=ours.status) if ours.status == "candidate" else theirs
+    ) == _comparable_fields(ours)
 
 
-def _compared(memory: Memory) -> dict[str, Any]:
+def _comparable_fields(memory: Memory) -> dict[str, Any]:
     blank = Memory(id="", statement="")
     return to_mapping(
-        memory.but(
+        memory.replace(
             id="", name="", aliases=(), source="", learned_by="", imported_at=None, activation=blank.activation, feedback=blank.feedback,
             updated=None, associations=(), supersedes=(), superseded_by="",
         )
@@ -43,7 +45,7 @@ def missing_links(theirs: Memory, ours: Memory, before: Sequence[Memory] = ()) -
     linked = {(link.target, link.type) for version in versions for link in version.associations}
     replaced = {earlier for version in versions for earlier in version.supersedes}
     was_superseded = any(version.superseded_by for version in versions)
-    return ours.but(
+    return ours.replace(
         associations=(
             *ours.associations,
             *(link for link in theirs.associations if (link.target, link.type) not in linked),
@@ -53,7 +55,7 @@ def missing_links(theirs: Memory, ours: Memory, before: Sequence[Memory] = ()) -
     )
 
 
-def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
+def merge_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
     """Our memory with what changed in theirs since it was imported, and the fields that both changed, of which ours stays.
 
     The journal tells the two apart: what an import wrote is what the other store said; what another decision changed is ours.
@@ -73,7 +75,7 @@ def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> t
     if "associations" in before:  # links were made, reinforced or removed here: ours, and those of theirs that are new
         known = {(link.target, link.type) for image in history if image.memory for link in image.memory.associations}
         links = (*ours.associations, *(link for link in links if (link.target, link.type) not in known))
-    return ours.but(**adopted, associations=links), conflicts
+    return ours.replace(**adopted, associations=links), conflicts
 
 
 def _changed_here(images: Sequence[Image]) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from engram.capture.import_identity import OWN_ID, RecordIdentities, named_in
+from engram.capture.import_identity import OWN_ID, RecordIdentities, referenced_ids
 from engram.capture.import_trust import CLAIMING
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
@@ -25,7 +25,7 @@ class RecordOrigin:
     """The memories whose links to others were reported."""
     _notices: list[str] = field(default_factory=list)
 
-    def drained(self) -> tuple[str, ...]:
+    def take_notices(self) -> tuple[str, ...]:
         """What was left out of records since this was asked last."""
         notices, self._notices = tuple(self._notices), []
         return notices
@@ -38,14 +38,14 @@ class RecordOrigin:
         A record that says what a memory here says is that memory: it may be linked to, and nothing is claimed about it.
         """
         known = self.store.get(memory.id) if others else None
-        stated = set() if known is None else named_in(known)
+        stated = set() if known is None else referenced_ids(known)
         own: dict[str, str] = {}
         foreign = []
         for name, new in list(others.items()):
             if new in stated or self.is_from_here(new):
                 own[name] = new
             elif name in self.ids.wanted and name not in self.settled and self.store.get(new) is None:
-                if name in _claimed_in(record):
+                if name in _claimed_ids(record):
                     postpone()  # it may come yet
             elif name not in self.ids.wanted:
                 foreign.append(name)
@@ -61,7 +61,7 @@ class RecordOrigin:
         self._notices.append(
             f"has the conflict key of {other.id}, which did not come from {self._name}; imported without it"
         )
-        return memory.but(conflict_key="")
+        return memory.replace(conflict_key="")
 
     def is_from_here(self, memory_id: str) -> bool:
         """Whether an id is that of a memory which came from this place, or of a record there that never came."""
@@ -87,7 +87,7 @@ class RecordOrigin:
         return self.source.removeprefix(f"{IMPORTED}:")
 
 
-def _claimed_in(memory: Memory) -> set[str]:
+def _claimed_ids(memory: Memory) -> set[str]:
     """The ids that a memory claims something about."""
     links = {link.target for link in memory.associations if link.type in CLAIMING}
     return {*links, *memory.supersedes, memory.superseded_by, memory.lineage}

@@ -10,7 +10,7 @@ from engram.capture.import_origin import RecordOrigin
 from engram.decisions.locked import LockedMemories
 from engram.dialects.source import ImportSource, without_origin
 from engram.gates.instructions import injection_problem
-from engram.gates.particulars import LABELS, particular_problem
+from engram.gates.particulars import LABEL_FIELDS, particular_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import tier_of
 from engram.model.lazy import dataclass, field
@@ -20,7 +20,7 @@ from engram.store.protocol import Filters, Store
 from engram.text.content_hash import same_text
 
 CURRENT = ("active", "dormant")
-LIVE = (*CURRENT, "candidate")
+OPEN_STATUSES = (*CURRENT, "candidate")
 
 
 def source_of(name: str) -> str:
@@ -69,10 +69,10 @@ class ImportRun:
     def needs_approval(self, memory: Memory) -> bool:
         """Whether a person has to approve what a memory says."""
         # The checksum in an origin may decode to anything.
-        memory = memory.but(aliases=tuple(map(without_origin, memory.aliases)))
+        memory = memory.replace(aliases=tuple(map(without_origin, memory.aliases)))
         if self.candidates or injection_problem(memory):
             return True
-        return not self.trusted and (tier_of(memory) > 1 or bool(particular_problem(memory, LABELS)))
+        return not self.trusted and (tier_of(memory) > 1 or bool(particular_problem(memory, LABEL_FIELDS)))
 
     def twin(self, record: Memory, key: ContentKey, memories: LockedMemories) -> str:
         """The memory that says exactly this, symbols included, or ""."""

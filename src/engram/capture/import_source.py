@@ -66,7 +66,7 @@ def _is_plur(path: Path) -> bool:
     return (path / "engrams.yaml").is_file() or path.name == "engrams.yaml"
 
 
-def _plur(path: Path, options: ReadOptions) -> ImportSource:
+def _read_plur(path: Path, options: ReadOptions) -> ImportSource:
     from engram.dialects.plur import read_plur
 
     found = read_plur(path, packs=options.packs)
@@ -83,7 +83,7 @@ def _is_memory_v1(path: Path) -> bool:
     return memory_v1.is_memory_v1(path)
 
 
-def _memory_v1(path: Path, _: ReadOptions) -> ImportSource:
+def _read_memory_v1(path: Path, _: ReadOptions) -> ImportSource:
     from engram.dialects import memory_v1
     from engram.gates.trust import kind_of, tier_of
 
@@ -91,7 +91,9 @@ def _memory_v1(path: Path, _: ReadOptions) -> ImportSource:
     if path.is_dir():
         own = {path / memory_v1.CURATED, path / memory_v1.LOG}
         source.not_read += unread_files(path, lambda file: file in own)
-    source.projection = Projection(memory_v1.STATED, lambda memory: memory_v1.as_exported(memory, kind_of, tier_of))
+    source.projection = Projection(
+        memory_v1.STATED_FIELDS, lambda memory: memory_v1.as_exported(memory, kind_of, tier_of)
+    )
     return source
 
 
@@ -104,7 +106,7 @@ def _is_toml(path: Path) -> bool:
     return is_feedback_toml(path)
 
 
-def _toml(path: Path, _: ReadOptions) -> ImportSource:
+def _read_toml(path: Path, _: ReadOptions) -> ImportSource:
     from engram.dialects.feedback_toml import read_feedback_toml
     from engram.gates.situation import situation_warnings
 
@@ -124,12 +126,12 @@ def _is_notes(path: Path) -> bool:
     return is_notes(path)
 
 
-def _notes(path: Path, _: ReadOptions) -> ImportSource:
+def _read_notes(path: Path, _: ReadOptions) -> ImportSource:
     from engram.dialects import notes
 
     source = notes.read_notes(path)
     source.not_read += _other_than_markdown(path)
-    source.projection = Projection(notes.STATED, notes.as_exported)
+    source.projection = Projection(notes.STATED_FIELDS, notes.as_exported)
     return source
 
 
@@ -142,7 +144,7 @@ def _is_mem0(path: Path) -> bool:
     return is_mem0(path)
 
 
-def _mem0(path: Path, _: ReadOptions) -> ImportSource:
+def _read_mem0(path: Path, _: ReadOptions) -> ImportSource:
     from engram.dialects.mem0 import read_mem0
 
     return read_mem0(path)
@@ -155,7 +157,7 @@ def _is_table(path: Path) -> bool:
     return path.suffix.lower() in (".csv", ".tsv") and path.is_file()
 
 
-def _mapped(path: Path, options: ReadOptions) -> ImportSource:
+def _read_table(path: Path, options: ReadOptions) -> ImportSource:
     from engram.dialects.mapped_records import read_mapped
 
     return read_mapped(path, options.mapping)
@@ -170,11 +172,11 @@ def _has_records(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES if path.is_file() else any(True for _ in record_files(path))
 
 
-def _records(path: Path, options: ReadOptions) -> ImportSource:
+def _read_records(path: Path, options: ReadOptions) -> ImportSource:
     from engram.dialects.record_files import SUFFIXES, read_record_files
 
     if options.mapping:
-        return _mapped(path, options)
+        return _read_table(path, options)
     source = read_record_files(path)
     if path.is_dir() and not (path / "store.json").is_file():  # what else a store contains is no record
         if notes := _count_of_notes(path):
@@ -199,7 +201,7 @@ def _is_markdown(path: Path) -> bool:
     return has_notes(path, instruction_file_names())
 
 
-def _markdown(path: Path, _: ReadOptions) -> ImportSource:
+def _read_markdown(path: Path, _: ReadOptions) -> ImportSource:
     from engram.agents.registry import instruction_file_names
     from engram.dialects.markdown_notes import read_markdown_notes
 
@@ -215,15 +217,15 @@ def _other_than_markdown(path: Path) -> list[str]:
 FORMATS: dict[str, ImportFormat] = {
     one.name: one
     for one in (
-        ImportFormat("plur", _is_plur, _plur),
-        ImportFormat("memory.v1", _is_memory_v1, _memory_v1),
-        ImportFormat("toml", _is_toml, _toml),
-        ImportFormat("notes", _is_notes, _notes),
-        ImportFormat("mem0", _is_mem0, _mem0),
-        ImportFormat("csv", _is_table, _mapped),
-        ImportFormat("engram", _has_records, _records),
-        ImportFormat("json", _has_records, _records),
-        ImportFormat("markdown", _is_markdown, _markdown),
+        ImportFormat("plur", _is_plur, _read_plur),
+        ImportFormat("memory.v1", _is_memory_v1, _read_memory_v1),
+        ImportFormat("toml", _is_toml, _read_toml),
+        ImportFormat("notes", _is_notes, _read_notes),
+        ImportFormat("mem0", _is_mem0, _read_mem0),
+        ImportFormat("csv", _is_table, _read_table),
+        ImportFormat("engram", _has_records, _read_records),
+        ImportFormat("json", _has_records, _read_records),
+        ImportFormat("markdown", _is_markdown, _read_markdown),
     )
 }
 """Every format by name, in the order in which a path is tried."""

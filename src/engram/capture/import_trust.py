@@ -12,7 +12,7 @@ from engram.model.memory import (
     Feedback,
     Memory,
 )
-from engram.model.reserved_keys import OF_MEMORIES, without_reserved
+from engram.model.reserved_keys import RESERVED_MEMORY_KEYS, without_reserved
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED
 
 CLAIMING = (CONTRADICTS, MAY_SUPERSEDE)
@@ -35,10 +35,10 @@ def without_trust_claims(memory: Memory, source: str, *, keeps_use: bool, now: d
         "policy_class": "", "feedback": Feedback(), "derivation_count": 1, "activation": Activation(last_accessed=now),
     }  # fmt: skip
     doubted = "unverified" if memory.verification in (CONFIRMED, CORROBORATED) else memory.verification
-    return memory.but(
+    return memory.replace(
         source=source, learned_by=IMPORTED, pinned=False, verification=doubted, critical_slot="",
         metadata=without_reserved(memory.metadata),
-        extra=_with_claim(memory, _claimed(memory, source)), **claims,
+        extra=_with_claim(memory, _claimed_source(memory, source)), **claims,
     )  # fmt: skip
 
 
@@ -47,15 +47,15 @@ def with_local_fields(record: Memory, known: Memory, *, keeps_use: bool) -> Memo
     ours = known.extra.get(CLAIMED_SOURCE, "")
     theirs = record.extra.get(CLAIMED_SOURCE, "")
     claimed = theirs if known.learned_by == IMPORTED and theirs != known.source else ours
-    decided = {key: known.metadata[key] for key in OF_MEMORIES if key in known.metadata}
-    return record.but(
+    decided = {key: known.metadata[key] for key in RESERVED_MEMORY_KEYS if key in known.metadata}
+    return record.replace(
         **{name: getattr(known, name) for name in (_OURS if keeps_use else (*_OURS, *_USE))},
         metadata={**record.metadata, **decided},
         extra=_with_claim(record, claimed),
     )
 
 
-def _claimed(memory: Memory, source: str) -> str:
+def _claimed_source(memory: Memory, source: str) -> str:
     """The source a record claims; one that was imported before may say which it had there."""
     before = memory.extra.get(CLAIMED_SOURCE)
     if isinstance(before, str) and before and memory.source.partition(":")[0] in ("", IMPORTED):

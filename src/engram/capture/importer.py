@@ -18,10 +18,10 @@ from engram.capture.import_decisions import IMPORT, LocalDecisions
 from engram.capture.import_draft import RecordDrafts, reason_of
 from engram.capture.import_identity import OWN_ID, RecordIdentities
 from engram.capture.import_known import KnownRecords
-from engram.capture.import_links import BATCH, RecordLinks
+from engram.capture.import_links import IMPORT_BATCH_SIZE, RecordLinks
 from engram.capture.import_origin import RecordOrigin
 from engram.capture.import_report import ImportReport, RecordOutcome
-from engram.capture.import_run import CURRENT, LIVE, ImportRun, source_of
+from engram.capture.import_run import CURRENT, OPEN_STATUSES, ImportRun, source_of
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
@@ -33,7 +33,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Activation, Association, Memory
 from engram.review.distrust import distrust_reason
 from engram.rules.numbers import HORIZON_DAYS
-from engram.rules.scopes import visible_from
+from engram.rules.scopes import wider_scopes
 from engram.rules.sources import may_replace
 from engram.store.protocol import Progress, Store
 from engram.text.content_hash import content_hash
@@ -69,11 +69,11 @@ class Importer:
         """
         if not self.trusted and (why := distrust_reason(self.store, source_of(self.name))):
             raise Refused(why)
-        run = self._prepared(source)
+        run = self._prepare_run(source)
         report = ImportReport(
             skipped=list(source.skipped), not_read=tuple(source.not_read), notices=list(source.notices)
         )
-        records = _drafted(run, report)
+        records = _draft_records(run, report)
         by_id = {one.memory.id: one.memory for one in records if one.memory.id}
         for memory in by_id.values():
             refuse_cycle(memory, memory.id, by_id.get)
@@ -81,16 +81,16 @@ class Importer:
         run.ids.identify([one.memory for one in records])
         records.sort(key=lambda one: one.memory.id in run.ids.here)  # those whose id cannot stay come first
         slices = ImportSlices(run, KnownRecords(run), report, dry_run)
-        for start in range(0, len(records), BATCH):
-            slices.take(records[start : start + BATCH], f"from {self.name}")
-            progress("Importing", min(start + BATCH, len(records)), len(records))
+        for start in range(0, len(records), IMPORT_BATCH_SIZE):
+            slices.take(records[start : start + IMPORT_BATCH_SIZE], f"from {self.name}")
+            progress("Importing", min(start + IMPORT_BATCH_SIZE, len(records)), len(records))
         if not dry_run:
             run.links.complete(self.name, run.actor, self.clock)
-            report.notices += [(self.name, notice) for notice in run.origin.drained()]
+            report.notices += [(self.name, notice) for notice in run.origin.take_notices()]
         self._count_unseen(run, [one.memory for one in records], report)
         return report
 
-    def _prepared(self, source: ImportSource) -> ImportRun:
+    def _prepare_run(self, source: ImportSource) -> ImportRun:
         name, added = source_of(self.name), dict[str, Memory]()
         ids = RecordIdentities(self.store, source, self._last_export(source.origin))
         origin = RecordOrigin(self.store, ids, name, added)
@@ -106,14 +106,14 @@ class Importer:
 
     def _count_unseen(self, run: ImportRun, records: Sequence[Memory], report: ImportReport) -> None:
         """Count what came into scopes that a plain recall from here does not look into."""
-        seen = visible_from((self.scope, "user"))
+        seen = wider_scopes((self.scope, "user"))
         written = {*report.created, *report.updated}
         for record in records:
             if run.ids.here.get(record.id, record.id) in written and record.scope not in seen:
                 report.unseen[record.scope] = report.unseen.get(record.scope, 0) + 1
 
 
-def _drafted(run: ImportRun, report: ImportReport) -> list[PlacedRecord]:
+def _draft_records(run: ImportRun, report: ImportReport) -> list[PlacedRecord]:
     """The records as memories; those that cannot be stored are reported."""
     drafts = RecordDrafts(run)
     records = []
@@ -128,7 +128,7 @@ def _drafted(run: ImportRun, report: ImportReport) -> list[PlacedRecord]:
         except InvalidInput as error:
             report.skipped.append((_label(run, PlacedRecord(place, memory)), str(error)))
             continue
-        records.append(PlacedRecord(place, drafts.held_back(memory)))
+        records.append(PlacedRecord(place, drafts.hold_for_review(memory)))
     return records
 
 
@@ -151,10 +151,10 @@ class ImportSlices:
         """Import some records in one decision."""
         run = self.run
         memories = [one.memory for one in records]
-        known = run.ids.stored(memories)
+        known = run.ids.load_memories(memories)
         known += [run.proposals[memory.id] for memory in known if memory.id in run.proposals]
         if not run.trusted:
-            run.decisions.look_up([memory for memory in memories if memory.status in LIVE])
+            run.decisions.look_up([memory for memory in memories if memory.status in OPEN_STATUSES])
         change = Change(
             op=IMPORT, actor=run.actor, plan=partial(self._decide_slice, records), note=note,
             scopes={memory.scope for memory in (*memories, *known)}, related=[memory.id for memory in known],
@@ -165,9 +165,9 @@ class ImportSlices:
     def _decide_slice(self, records: Sequence[PlacedRecord], memories: LockedMemories) -> None:
         run = self.run
         for record in records:
-            outcome = self._subordinate(self._outcome(record.memory, memories), memories)
+            outcome = self._yield_to_trusted(self._outcome(record.memory, memories), memories)
             run.origin.settled.add(record.memory.id)
-            outcome = outcome._replace(notices=(*outcome.notices, *run.origin.drained()))
+            outcome = outcome._replace(notices=(*outcome.notices, *run.origin.take_notices()))
             self.report.add(_label(run, record), outcome)
             if outcome.memory is not None and not self.dry_run:
                 memories.put(outcome.memory, judged=True)
@@ -185,14 +185,14 @@ class ImportSlices:
         if history and history[-1].memory is None:
             run.ids.here[record.id] = run.reading.name_of(record.id)
             return RecordOutcome("skipped", reason="was purged here; a purged memory does not come back")
-        if record.status in LIVE and (repeated := self._repeated(record, memories)):
+        if record.status in OPEN_STATUSES and (repeated := self._decide_repetition(record, memories)):
             run.ids.here[record.id] = repeated.memory_id
             return repeated
         if record.status in CURRENT and run.decisions.needs_person(record):
-            record = record.but(status="candidate")
-        return self._new(record, memories, taken=known is not None)
+            record = record.replace(status="candidate")
+        return self._add_record(record, memories, taken=known is not None)
 
-    def _repeated(self, record: Memory, memories: LockedMemories) -> RecordOutcome | None:
+    def _decide_repetition(self, record: Memory, memories: LockedMemories) -> RecordOutcome | None:
         """What becomes of a record that says exactly what a memory here says, or what was rejected here."""
         run = self.run
         key = (content_hash(record.statement), record.scope)
@@ -201,11 +201,13 @@ class ImportSlices:
                 known = memories.get(twin)
                 return self.known.add_cues(record, known) if known is not None else RecordOutcome("unchanged", twin)
             return RecordOutcome("skipped", twin, reason=f"another record says exactly this; it is {twin} here")
-        if (out := run.decisions.rejected(record)) is not None:
-            return RecordOutcome("skipped", out.memory.id, reason=f"{out.memory.id} says this, and was {out.decided}")
+        if (out := run.decisions.find_rejected(record)) is not None:
+            return RecordOutcome(
+                "skipped", out.memory.id, reason=f"{out.memory.id} says this, and was {out.removal_note}"
+            )
         return None
 
-    def _subordinate(self, outcome: RecordOutcome, memories: LockedMemories) -> RecordOutcome:
+    def _yield_to_trusted(self, outcome: RecordOutcome, memories: LockedMemories) -> RecordOutcome:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
         memory, run = outcome.memory, self.run
         if memory is None or run.trusted:
@@ -214,19 +216,19 @@ class ImportSlices:
         versions = memories.lineage(memory.lineage) if memory.lineage else ()
         if ours or outranking_head(versions, run.source):
             others = tuple(i for i in memory.supersedes if i not in ours)
-            memory = memory.but(lineage="", revision=1, supersedes=others)
+            memory = memory.replace(lineage="", revision=1, supersedes=others)
         heads = memories.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
         foreign = [head for head in heads if head.id != memory.id and not run.origin.is_from_here(head.id)]
         above = outranking_head(foreign, run.source)
         memory = run.origin.without_foreign_key(memory, foreign[0]) if foreign else memory
         if above is not None and memory.status in CURRENT:
             link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=run.clock())
-            memory = memory.but(status="candidate", associations=(*memory.associations, link))
+            memory = memory.replace(status="candidate", associations=(*memory.associations, link))
         return outcome._replace(memory=memory)
 
     # -- a record that is new here
 
-    def _new(self, record: Memory, memories: LockedMemories, *, taken: bool) -> RecordOutcome:
+    def _add_record(self, record: Memory, memories: LockedMemories, *, taken: bool) -> RecordOutcome:
         run = self.run
         memory_id = record.id
         if taken or not OWN_ID.fullmatch(record.id):
@@ -237,19 +239,19 @@ class ImportSlices:
         run.ids.by_alias |= dict.fromkeys(aliases, memory_id)
         run.ids.here[record.id] = memory_id
         name = memories.free_name(record.name or slug(record.situation or record.statement), record.scope)
-        memory = run.links.relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
-        memory = memory.but(imported_at=run.clock())
+        memory = run.links.resolve_links(record.replace(id=memory_id, name=name, aliases=aliases), record)
+        memory = memory.replace(imported_at=run.clock())
         if (projection := run.reading.projection) is not None:
             days = memory.decay_days if "decay_days" in projection.fields else float(HORIZON_DAYS)
-            memory = memory.but(created=memory.created or run.clock(), decay_days=days)
-            memory = memory.but(activation=self._begun(memory.activation))
+            memory = memory.replace(created=memory.created or run.clock(), decay_days=days)
+            memory = memory.replace(activation=self._start_fading(memory.activation))
         run.added[memory.id] = memory
         content = content_hash(record.statement)
-        if memory.status in LIVE and content:  # signs alone have no content to compare
+        if memory.status in OPEN_STATUSES and content:  # signs alone have no content to compare
             run.by_content[content, record.scope] = memory.id
         return RecordOutcome("created", memory.id, memory, notices=notices)
 
-    def _begun(self, activation: Activation) -> Activation:
+    def _start_fading(self, activation: Activation) -> Activation:
         """The strength of a record that states no use: it fades from now on, however old the record is."""
         return activation if activation.last_accessed else replace(activation, last_accessed=self.run.clock())
 

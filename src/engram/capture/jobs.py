@@ -27,7 +27,7 @@ _COMPARED = 40
 
 
 @dataclass(slots=True)
-class OnceLearner(Learner):
+class IdempotentLearner(Learner):
     """Learns from each span of the ledger once, so that a job repeated after a crash changes nothing."""
 
     def learn(
@@ -45,7 +45,7 @@ class OnceLearner(Learner):
         here: str | None = None,
     ) -> Decision:
         """Run one proposal through the gates, unless a memory has the same evidence."""
-        known = self._derived_before(given)
+        known = self._find_derived(given)
         if known is not None:
             return Decision(
                 outcome=Outcome.DUPLICATE,
@@ -69,7 +69,7 @@ class OnceLearner(Learner):
             here=here,
         )
 
-    def _derived_before(self, given: Mapping[str, Any]) -> Memory | None:
+    def _find_derived(self, given: Mapping[str, Any]) -> Memory | None:
         filters = Filters(scopes=(given["scope"],), statuses=None)
         terms = tuple(query_terms(given["statement"]))
         found = self.store.candidates(Query(terms, None, _COMPARED), filters).lexical
@@ -80,16 +80,18 @@ class OnceLearner(Learner):
         return None
 
 
-def once(conversations: Conversations) -> Conversations:
+def with_idempotent_learner(conversations: Conversations) -> Conversations:
     """The same, but learning from each span of the ledger once."""
     learner = conversations.learner
-    return replace(conversations, learner=OnceLearner(learner.store, learner.settings, learner.policy, learner.clock))
+    return replace(
+        conversations, learner=IdempotentLearner(learner.store, learner.settings, learner.policy, learner.clock)
+    )
 
 
 def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) -> dict[str, Handler]:
     """The handler of each kind of job."""
     learner = conversations.learner
-    conversations = once(conversations)
+    conversations = with_idempotent_learner(conversations)
 
     def derive(job: Job) -> None:
         events = [event for i in job.payload["events"] if (event := store.event(i)) is not None]
@@ -106,7 +108,7 @@ def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) 
             return  # the turns were purged
 
     def compare(job: Job) -> None:
-        Changes(store, learner.clock).find([str(memory_id) for memory_id in job.payload["ids"]])
+        Changes(store, learner.clock).compare_stored([str(memory_id) for memory_id in job.payload["ids"]])
 
     def enrich(job: Job) -> None:
         enrichment = Enrichment(store, learner.clock, conversations.model)

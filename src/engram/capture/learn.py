@@ -8,21 +8,27 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.conflict_choice import NOT_STORED
-from engram.capture.duplicates import BESIDE, MOST_RELATED, journal_reason, replacing, superseded_versions
-from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
+from engram.capture.duplicates import (
+    COEXISTING_RELATIONS,
+    MAX_RELATED_MEMORIES,
+    journal_reason,
+    name_superseded,
+    superseded_versions,
+)
+from engram.capture.memory_writer import MemoryWriter, add_conflict_link, assign_identity, without_claims
 from engram.capture.other_scopes import has_memories_elsewhere, scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
 from engram.decisions.approval import reject_replaced
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
-from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
+from engram.decisions.known import COMPARED_STATUSES, ChangesLookup, StoreLookup, filter_taken_out, propose
 from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import contradicted, outranking_head, replaced_by
+from engram.decisions.versions import contradiction_target, outranking_head, replaced_memories
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import exception_reason, judge, mention, outranked_reason
 from engram.gates.policies.policy import PatternTimeout
-from engram.gates.proposal import Conflict, Known, Neighbour, Proposal, Verdict
+from engram.gates.proposal import Conflict, Lookup, Neighbour, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted
 from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput, StoreError
@@ -31,9 +37,9 @@ from engram.model.memory import REFINES, Association, Memory
 from engram.review.lineage import Lineages
 from engram.rules.eligibility import outlasts
 from engram.rules.memory_names import name_for
-from engram.store.records import CURRENT, refuse_foreign_ids
+from engram.store.records import CURRENT_STATUSES, refuse_foreign_ids
 from engram.store.references import find_memory
-from engram.text.display import notice, word
+from engram.text.display import notice, safe_word
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -67,34 +73,36 @@ class Learner(MemoryWriter):
         stored: the decision has no memory then. With `here`, the scope of the caller's directory or "", its warnings report what the memory repeats
         or contradicts in the other scopes that are seen together with its own.
         """
-        if not is_human(source) and (why := self.distrusted(source, session)):
+        if not is_human(source) and (why := self.reason_to_distrust(source, session)):
             return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(why), gate=DISTRUST)
         now = self.clock()
         try:
-            memory = without_claims(self.drafted(given, learned_by, source, now))
+            memory = without_claims(self.draft_memory(given, learned_by, source, now))
         except PatternTimeout as error:
             return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=str(error), gate="policy")
         refuse_foreign_ids(self.store, [memory])
-        stated = self._stated(_proposed(memory, autonomous, alone), relation, placed=bool(given.get("scope")))
+        stated = self._resolve_relation(
+            _build_proposal(memory, autonomous, alone), relation, placed=bool(given.get("scope"))
+        )
         proposal = replace(stated, is_typed=is_typed and ("type" in given or "memory_type" in given))
         vectors = self.embed([proposal.memory])
         vector = vectors[0] if vectors is not None else None
         with self.store.reading():
             mark = self.store.mark(proposal.memory.scope)
-            verdict = self._judged(proposal, StoreKnown(self.store, vector))
+            verdict = self._judge_proposal(proposal, StoreLookup(self.store, vector))
             compares = here is not None and has_memories_elsewhere(self.store, proposal.memory.scope, here)
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if skips_conflicts and verdict.outcome == Outcome.CONTRADICTION:
-            return _skipped(verdict)
-        if skips_conflicts and (waits := self.duplicates.unchosen(proposal, verdict, session)):
+            return _decide_skip(verdict)
+        if skips_conflicts and (waits := self.duplicates.decide_blocked_candidate(proposal, verdict, session)):
             return waits
-        if not verdict.admitted:
-            return self.duplicates.not_stored(proposal, verdict, session)
+        if not verdict.is_admitted:
+            return self.duplicates.handle_duplicate(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
             return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(over), gate=RATE)
         decision = self._write(proposal, verdict, vector, session, mark)
-        if here is None or not compares or not decision.written:
+        if here is None or not compares or not decision.has_new_memory:
             return decision
         return replace(decision, warnings=(*decision.warnings, *self._scope_warnings(proposal, vector, here, now)))
 
@@ -107,7 +115,7 @@ class Learner(MemoryWriter):
         except StoreError as error:
             return (f"stored; the other scopes were not compared: {error}",)
 
-    def _stated(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
+    def _resolve_relation(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
         """The proposal with the memories it names, and what the caller says about them; in their scope, unless it is `placed`."""
         memory = proposal.memory
         if relation and relation not in RELATIONS:
@@ -117,20 +125,20 @@ class Learner(MemoryWriter):
         if not memory.supersedes:
             return proposal
         relation = relation or "update"
-        named = tuple(self._named_by(ref, relation) for ref in memory.supersedes)
+        named = tuple(self._find_named(ref, relation) for ref in memory.supersedes)
         replaced = tuple(other.id for other in named) if relation == "update" else ()
         links = [Association(other.id, REFINES, 0.5) for other in named if relation == "refinement"]
-        scope = _scope_beside(memory, named, relation, placed=placed)
-        memory = memory.but(scope=scope, supersedes=replaced, associations=(*memory.associations, *links))
+        scope = _relation_scope(memory, named, relation, placed=placed)
+        memory = memory.replace(scope=scope, supersedes=replaced, associations=(*memory.associations, *links))
         return replace(proposal, memory=memory, named=named, relation=relation)
 
-    def _named_by(self, ref: str, relation: str) -> Memory:
+    def _find_named(self, ref: str, relation: str) -> Memory:
         """The memory that a caller names; where it is to stand beside the new one, its current version."""
         found = find_memory(self.store, ref)
-        if relation in ("update", "same") or found.status in COMPARED:
+        if relation in ("update", "same") or found.status in COMPARED_STATUSES:
             return found
         head = Lineages(self.store, self.clock).current(found.id)
-        if head.status in CURRENT:
+        if head.status in CURRENT_STATUSES:
             return head
         if relation == "contradiction":
             raise InvalidInput(
@@ -141,39 +149,39 @@ class Learner(MemoryWriter):
     def _write(
         self, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str, mark: int
     ) -> Decision:
-        memory = replacing(proposal.memory, verdict)
+        memory = name_superseded(proposal.memory, verdict)
         about = [
             *superseded_versions(self.store, self.clock, [memory]),
             *([verdict.other.id] if verdict.other is not None else []),
         ]
 
         def plan(memories: LockedMemories) -> Decision | Verdict:
-            late = self._judged_again(proposal, verdict, memories, mark)
-            return self._store(memories, proposal, late, vector, session) if late.admitted else late
+            late = self._rejudge_proposal(proposal, verdict, memories, mark)
+            return self._store(memories, proposal, late, vector, session) if late.is_admitted else late
 
         change = Change(
             op="learn", actor=memory.source, plan=plan, note=journal_reason(verdict), session=session, scopes=[memory.scope],
             related=about, created=[self.clock()],
         )  # fmt: skip
         found = execute_change(self.store, self.clock, change)
-        return found if isinstance(found, Decision) else self.duplicates.not_stored(proposal, found, session)
+        return found if isinstance(found, Decision) else self.duplicates.handle_duplicate(proposal, found, session)
 
     def _store(
         self, memories: LockedMemories, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str
     ) -> Decision:
         """Store what the gates admit, in place of what it replaces."""
-        memory = replacing(proposal.memory, verdict)
-        heads = replaced_by(memories, memory.but(status=verdict.status))
+        memory = name_superseded(proposal.memory, verdict)
+        heads = replaced_memories(memories, memory.replace(status=verdict.status))
         if above := outranking_head(heads, memory.source):
-            verdict, heads = _waiting(verdict, memory.source, above), []
-        stored = memories.supersede(_stored(memories, memory, verdict, session, memories.now), heads)
+            verdict, heads = _outranked_verdict(verdict, memory.source, above), []
+        stored = memories.supersede(_prepare_memory(memories, memory, verdict, session, memories.now), heads)
         memories.put(stored, vector, judged=True)
-        verdict = _succeeding(verdict, memory, heads) if heads else verdict
+        verdict = _replacement_verdict(verdict, memory, heads) if heads else verdict
         if rejected := reject_replaced(memories, stored, memory.source):
-            verdict = _replacing_candidates(verdict, rejected)
+            verdict = _rejection_verdict(verdict, rejected)
         return _decision(verdict, stored)
 
-    def _judged(self, proposal: Proposal, known: Known) -> Verdict:
+    def _judge_proposal(self, proposal: Proposal, known: Lookup) -> Verdict:
         """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
         verdict = judge(proposal, known, self.settings)
         other = verdict.other
@@ -187,32 +195,32 @@ class Learner(MemoryWriter):
             return replace(verdict, outcome=Outcome.CREATED, reason="it replaces what the caller names", other=None)
         return verdict
 
-    def _judged_again(self, proposal: Proposal, verdict: Verdict, memories: LockedMemories, mark: int) -> Verdict:
+    def _rejudge_proposal(self, proposal: Proposal, verdict: Verdict, memories: LockedMemories, mark: int) -> Verdict:
         """The verdict, or a new one if what others wrote before the lock was taken changes it."""
         changed = memories.changed_since(proposal.memory.scope, mark)
         outdated = _is_outdated(verdict, memories)
         if not changed and not outdated:
             return verdict
-        out = taken_out(self.store, [Neighbour(memory, -1.0) for memory in changed])
-        late = self._judged(proposal, LateKnown([m for m in changed if m.status in COMPARED], out))
-        if late.withdrawn and late.admitted:
+        out = filter_taken_out(self.store, [Neighbour(memory, -1.0) for memory in changed])
+        late = self._judge_proposal(proposal, ChangesLookup([m for m in changed if m.status in COMPARED_STATUSES], out))
+        if late.withdrawn and late.is_admitted:
             return late if verdict.status == "active" else replace(verdict, withdrawn=late.withdrawn, waits_alone=False)
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
 
-def _proposed(memory: Memory, autonomous: bool, alone: bool) -> Proposal:
+def _build_proposal(memory: Memory, autonomous: bool, alone: bool) -> Proposal:
     """A proposal of the memory, with its nature; `alone`, without a conflict key."""
-    memory = memory.but(conflict_key="") if alone else memory
+    memory = memory.replace(conflict_key="") if alone else memory
     if not memory.memory_kind:
         said = f"{memory.context} {memory.statement}" if autonomous else memory.statement
         nature = "note" if memory.form else nature_of(said, memory.type, memory.tags)
-        memory = memory.but(memory_kind=nature)
+        memory = memory.replace(memory_kind=nature)
     return replace(propose(memory, autonomous=autonomous), alone=alone)
 
 
 def _weight(verdict: Verdict) -> int:
     """The weight of a verdict by what it found; the heavier of two counts."""
-    if not verdict.admitted:
+    if not verdict.is_admitted:
         return 4
     if verdict.outcome in _FOUND:
         return _FOUND[verdict.outcome]
@@ -224,28 +232,31 @@ def _is_outdated(verdict: Verdict, memories: LockedMemories) -> bool:
     if verdict.other is None:
         return False
     now = memories.get(verdict.other.id)
-    return now is None or now.status not in COMPARED or now.statement != verdict.other.statement
+    return now is None or now.status not in COMPARED_STATUSES or now.statement != verdict.other.statement
 
 
-def _stored(memories: LockedMemories, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
-    memory = memory.but(status=verdict.status, session=session or memory.session)
+def _prepare_memory(memories: LockedMemories, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
+    memory = memory.replace(status=verdict.status, session=session or memory.session)
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
         likely = [conflict.other for conflict in verdict.conflicts if conflict.is_likely]
         # What contradicts a candidate that waits for a current memory waits for that one, too.
-        found = [m if m.status in CURRENT else contradicted(memories.get, m) for m in (verdict.other, *likely)]
+        found = [
+            m if m.status in CURRENT_STATUSES else contradiction_target(memories.get, m)
+            for m in (verdict.other, *likely)
+        ]
         others = {other.id: other for other in found if other is not None}
         for other in others.values() or [verdict.other]:
-            memory = contradicting(memory, other, now, waits_alone=verdict.waits_alone)
-    return named(memories, memory, name_for(memory), now)
+            memory = add_conflict_link(memory, other, now, waits_alone=verdict.waits_alone)
+    return assign_identity(memories, memory, name_for(memory), now)
 
 
-def _scope_beside(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:
+def _relation_scope(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:
     """The scope of a statement about stored memories: theirs, unless the caller chose one. No scope replaces what another one has."""
     scopes = sorted({other.scope for other in named})
     if not placed and len(scopes) == 1:
         return scopes[0]
     apart = [other for other in named if other.scope != memory.scope]
-    if not apart or (placed and relation in BESIDE):
+    if not apart or (placed and relation in COEXISTING_RELATIONS):
         return memory.scope
     here = f"this one would be in {memory.scope}" if placed else "others that it names are not"
     raise InvalidInput(
@@ -256,8 +267,8 @@ def _scope_beside(memory: Memory, named: Sequence[Memory], relation: str, *, pla
 
 def _decision(verdict: Verdict, stored: Memory) -> Decision:
     """The decision about a stored memory, with what else it may outdate or contradict."""
-    replaced = stored.supersedes if stored.status in CURRENT else ()
-    found = {conflict.other.id: _related(conflict) for conflict in verdict.conflicts}
+    replaced = stored.supersedes if stored.status in CURRENT_STATUSES else ()
+    found = {conflict.other.id: _to_related(conflict) for conflict in verdict.conflicts}
     other = verdict.other
     if verdict.outcome == Outcome.CONTRADICTION and other is not None and other.id not in found:
         found = {other.id: Related(other, "update", 1.0, "the current version"), **found}
@@ -268,25 +279,25 @@ def _decision(verdict: Verdict, stored: Memory) -> Decision:
         other=other,
         reason=verdict.reason,
         gate=verdict.gate,
-        related=tuple(related[:MOST_RELATED]),
+        related=tuple(related[:MAX_RELATED_MEMORIES]),
     )
 
 
-def _skipped(verdict: Verdict) -> Decision:
+def _decide_skip(verdict: Verdict) -> Decision:
     """The decision about a contradiction that the caller wants reported instead of stored."""
     others = [conflict for conflict in verdict.conflicts if conflict.is_likely and conflict.other != verdict.other]
-    related = tuple(map(_related, others[:MOST_RELATED]))
+    related = tuple(map(_to_related, others[:MAX_RELATED_MEMORIES]))
     reason = f"{verdict.reason.removesuffix('; it waits for review')}{NOT_STORED}"
     return Decision(
         outcome=verdict.outcome, memory=None, other=verdict.other, reason=reason, gate=verdict.gate, related=related
     )
 
 
-def _related(conflict: Conflict) -> Related:
+def _to_related(conflict: Conflict) -> Related:
     return Related(conflict.other, conflict.relation, conflict.probability, conflict.why)
 
 
-def _succeeding(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Verdict:
+def _replacement_verdict(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Verdict:
     """The verdict on a memory that replaces these, or is an exception to them until it ends."""
     replaced = [head for head in heads if not outlasts(head, memory)]
     if replaced:
@@ -294,15 +305,17 @@ def _succeeding(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Ve
     return replace(verdict, outcome=Outcome.CREATED, reason=exception_reason(memory, heads[0]), other=heads[0])
 
 
-def _replacing_candidates(verdict: Verdict, rejected: Sequence[Memory]) -> Verdict:
+def _rejection_verdict(verdict: Verdict, rejected: Sequence[Memory]) -> Verdict:
     """The verdict on a memory that replaces candidates, which no longer wait."""
-    reason = f"{verdict.reason}; rejected {', '.join(word(other.id) for other in rejected)}, which waited for review"
+    reason = (
+        f"{verdict.reason}; rejected {', '.join(safe_word(other.id) for other in rejected)}, which waited for review"
+    )
     other = rejected[0] if verdict.outcome == Outcome.CREATED else verdict.other
     outcome = Outcome.SUPERSEDED if verdict.outcome == Outcome.CREATED else verdict.outcome
     return replace(verdict, outcome=outcome, reason=reason, other=other)
 
 
-def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:
+def _outranked_verdict(verdict: Verdict, source: str, above: Memory) -> Verdict:
     """The verdict on a memory that would supersede one from a more trusted source: it waits for review."""
     reason = outranked_reason(source, above)
     return replace(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.draft import draft
 from engram.capture.duplicates import Duplicates
-from engram.decisions.conflicts import conflict_link, unmarked
+from engram.decisions.conflicts import conflict_link, remove_wait_mark
 from engram.decisions.locked import LockedMemories
-from engram.decisions.resolution import DIFFERS
+from engram.decisions.resolution import VALID_ELSEWHERE
 from engram.gates.policies import MemoryPolicy
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import is_untrusted
@@ -33,16 +33,16 @@ class MemoryWriter:
     policy: MemoryPolicy
     clock: "Callable[[], datetime]"
 
-    def drafted(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
+    def draft_memory(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
         """The memory that a caller's fields and the policy describe."""
         memory = draft(given, learned_by=learned_by, source=source, now=now)
-        return self.policy.applied(memory, typed="type" in given or "memory_type" in given)
+        return self.policy.apply(memory, typed="type" in given or "memory_type" in given)
 
     def embed(self, memories: Sequence[Memory]) -> "Vectors | None":
         """Their vectors; None where the store has no embedder."""
         return self.store.embed([meaning_of(memory) for memory in memories])
 
-    def distrusted(self, source: str, session: str) -> str:
+    def reason_to_distrust(self, source: str, session: str) -> str:
         """Why nothing is taken from a source or a session; "" where it is."""
         from engram.review.distrust import distrust_reason
 
@@ -54,10 +54,10 @@ class MemoryWriter:
         return Duplicates(self.store, self.settings, self.clock)
 
 
-def contradicting(memory: Memory, other: Memory, now: datetime, *, waits_alone: bool = False) -> Memory:
+def add_conflict_link(memory: Memory, other: Memory, now: datetime, *, waits_alone: bool = False) -> Memory:
     """The memory with a link to the one it contradicts."""
     link = conflict_link(other, now, waits_alone=waits_alone)
-    return memory.but(associations=(*memory.associations, link))
+    return memory.replace(associations=(*memory.associations, link))
 
 
 def without_claims(memory: Memory) -> Memory:
@@ -68,12 +68,14 @@ def without_claims(memory: Memory) -> Memory:
         return memory
     blank = Memory("", "")
     claimed = "unverified" if memory.verification == CONFIRMED else memory.verification
-    return memory.but(
-        associations=tuple(unmarked(link) for link in memory.associations if link.type != DIFFERS), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
+    return memory.replace(
+        associations=tuple(remove_wait_mark(link) for link in memory.associations if link.type != VALID_ELSEWHERE), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
 
 
-def named(memories: LockedMemories, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:
+def assign_identity(
+    memories: LockedMemories, memory: Memory, wanted: str, now: datetime, *, team: bool = False
+) -> Memory:
     """The memory with an id, and with the name it should get or one like it."""
-    return memory.but(id=memories.new_id(now, team=team), name=memories.free_name(wanted, memory.scope))
+    return memory.replace(id=memories.new_id(now, team=team), name=memories.free_name(wanted, memory.scope))

@@ -28,14 +28,14 @@ class CueAdder:
         if add_cues(known.cues, cues) == known.cues or not may_decide(actor, known):
             return known
         # A team's file changes only by a change that somebody asks for.
-        if not self.store.owned([known.id]):
+        if not self.store.own_ids([known.id]):
             return known
 
         def plan(memories: LockedMemories) -> Memory:
             (found,) = memories.targets
             if (more := add_cues(found.cues, cues)) == found.cues:
                 return found
-            after = found.but(cues=more, updated=memories.now)
+            after = found.replace(cues=more, updated=memories.now)
             memories.put(after)
             return after
 

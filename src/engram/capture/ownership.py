@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from engram.capture.extraction.references import speech
-from engram.text.polarity import canonical
+from engram.text.polarity import canonical_stem
 from engram.text.stems import stem
 from engram.text.word_tables import read_table, word_class
 
@@ -57,7 +57,7 @@ def is_content(word: str) -> bool:
 def agree(named: str, statement: str) -> bool:
     """Whether a statement is about what was named, and not about the same of somebody else."""
     wanted, found = _phrase(named), _phrase(statement)
-    known = {canonical(word.text) for word in _words(named)}
+    known = {canonical_stem(word.text) for word in _words(named)}
     if any(owner not in known and before not in known for owner, before in found.owners.items()):
         return False
     if not found.is_speaker and found.subject and not _is_about(found, known):
@@ -82,7 +82,7 @@ def _phrase(text: str) -> _Phrase:
     is_speaker = speaker is not None and speaker.text in _SPEAKERS - {"my", "our"} and not speaker.is_possessive
     subject = [word for word in words[:end] if word.text not in _SPEAKERS and is_content(word.text)]
     possessors = {
-        canonical(word.text) for word in words if word.is_possessive and word.text not in _SPEAKERS | _CONTRACTED
+        canonical_stem(word.text) for word in words if word.is_possessive and word.text not in _SPEAKERS | _CONTRACTED
     }
     owners = dict.fromkeys([*possessors, *_others(words)], "")
     for place, word in enumerate(words if is_speaker else words[:end]):
@@ -90,11 +90,17 @@ def _phrase(text: str) -> _Phrase:
         if word.text in _people() and not (
             word.text in _TITLES and place + 1 < len(words) and words[place + 1].is_name
         ):
-            owners[canonical(word.text)] = ""
+            owners[canonical_stem(word.text)] = ""
         elif word.is_name and not is_speaker:
-            owners.setdefault(canonical(word.text), canonical(before) if before and is_content(before) else "")
+            owners.setdefault(
+                canonical_stem(word.text), canonical_stem(before) if before and is_content(before) else ""
+            )
     return _Phrase(
-        tuple(canonical(word.text) for word in subject), owners, frozenset(possessors), is_speaker, end < len(words)
+        tuple(canonical_stem(word.text) for word in subject),
+        owners,
+        frozenset(possessors),
+        is_speaker,
+        end < len(words),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.rules.sources import counted_as
+from engram.rules.sources import rate_limit_key
 from engram.store.protocol import Store
 
 STATE = "rates"
@@ -17,7 +17,7 @@ def rate_problem(store: Store, source: str, now: datetime, most: int) -> str:
     """Why a source may add no more candidates today; "" if it may, and then this one is counted. 0 sets no limit."""
     if not most:
         return ""
-    day, name, refused = now.date().isoformat(), counted_as(source), False
+    day, name, refused = now.date().isoformat(), rate_limit_key(source), False
 
     def count(before: Mapping[str, Any]) -> Mapping[str, Any]:
         nonlocal refused

@@ -6,17 +6,17 @@ of its own (a name, a home town), which a later one replaces, stays by itself.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from engram.capture.extraction import REDACTED, Considered, Extracted
-from engram.capture.extraction.clauses import asked_to_remember, in_third_person, sentence
+from engram.capture.extraction import REDACTED, ExtractedFact, JudgedSentence
+from engram.capture.extraction.clauses import in_third_person, is_remember_request, sentence
 from engram.gates.instructions import find_injections
 from engram.model.lazy import dataclass, replace
-from engram.models.remarks import KEEP, RemarkCues, probability
+from engram.models.remarks import PROPOSE_PROBABILITY, RemarkCues, probability
 
-KEEP_SLOTTED = 0.5
+MIN_SLOTTED_WORTH = 0.5
 """The probability of being worth keeping from which a fact with a slot of its own is proposed: a rule phrased it."""
-NEIGHBOUR = 0.15
+MIN_NEIGHBOUR_WORTH = 0.15
 """The probability from which a sentence next to a fact is part of its remark."""
-LONGEST = 60
+MAX_REMARK_WORDS = 60
 """Words of a remark (spec 1: a statement has 25 to 60)."""
 
 
@@ -24,7 +24,7 @@ LONGEST = 60
 class TranscriptFact:
     """A fact of a transcript, and whether it is proposed."""
 
-    fact: Extracted
+    fact: ExtractedFact
     is_likely: bool
     """Whether it is probably worth keeping, its loss could do harm, or the person asked to remember it."""
     probability: float
@@ -32,33 +32,33 @@ class TranscriptFact:
 
 
 def remarks(
-    considered: Sequence[Considered], turns: Sequence[str], project: str, has_slot: Callable[[Extracted], bool]
+    considered: Sequence[JudgedSentence], turns: Sequence[str], project: str, has_slot: Callable[[ExtractedFact], bool]
 ) -> Iterator[TranscriptFact]:
     """The facts of turns; those of sentences next to each other are put together, unless they have a slot of their own."""
     for run in _runs(considered):
-        asked = any(asked_to_remember(one.text) for one in run)
+        asked = any(is_remember_request(one.text) for one in run)
         turn = turns[run[0].turn]
         alone = [fact for one in run for fact in one.facts if fact.operation or has_slot(fact)]
         for fact in alone:
             worth = fact.worth or 0
-            is_likely = worth >= KEEP_SLOTTED and not (fact.operation and fact.tentative)
+            is_likely = worth >= MIN_SLOTTED_WORTH and not (fact.operation and fact.tentative)
             yield TranscriptFact(fact, asked or is_likely, worth)
         rest = (replace(one, facts=tuple(fact for fact in one.facts if fact not in alone)) for one in run)
         for part in _parts([one for one, before in zip(rest, run, strict=True) if one.facts or not before.facts]):
             if (joined := _join_sentences(part)) is not None:
                 is_critical = joined.critical and not joined.tentative
                 likelihood = probability(cues_of(joined, turn, project))
-                yield TranscriptFact(joined, asked or is_critical or likelihood >= KEEP, likelihood)
+                yield TranscriptFact(joined, asked or is_critical or likelihood >= PROPOSE_PROBABILITY, likelihood)
 
 
-def plain_facts(considered: Sequence[Considered]) -> Iterator[TranscriptFact]:
+def plain_facts(considered: Sequence[JudgedSentence]) -> Iterator[TranscriptFact]:
     """The facts of turns as they were said, one by one; of those that are only perhaps worth keeping, what was asked to be remembered."""
     for one in considered:
-        asked = asked_to_remember(one.text)
+        asked = is_remember_request(one.text)
         yield from (TranscriptFact(fact, asked or not fact.tentative, fact.worth or 0) for fact in one.facts)
 
 
-def cues_of(fact: Extracted, turn: str, project: str) -> RemarkCues:
+def cues_of(fact: ExtractedFact, turn: str, project: str) -> RemarkCues:
     """What the model of remarks reads of a fact."""
     said = turn[slice(*fact.span)]
     return RemarkCues(
@@ -66,9 +66,9 @@ def cues_of(fact: Extracted, turn: str, project: str) -> RemarkCues:
     )
 
 
-def _runs(considered: Sequence[Considered]) -> Iterator[list[Considered]]:
+def _runs(considered: Sequence[JudgedSentence]) -> Iterator[list[JudgedSentence]]:
     """Sentences of one turn that follow each other, each a fact or close to one."""
-    run: list[Considered] = []
+    run: list[JudgedSentence] = []
     for one in considered:
         belongs = bool(one.facts) or _is_neighbour(one)
         if run and (one.turn != run[-1].turn or not belongs):
@@ -80,20 +80,20 @@ def _runs(considered: Sequence[Considered]) -> Iterator[list[Considered]]:
         yield run
 
 
-def _is_neighbour(one: Considered) -> bool:
+def _is_neighbour(one: JudgedSentence) -> bool:
     """Whether a sentence that states no fact may belong to one next to it: no question, no order to the reader, no secret."""
-    if (one.worth or 0) < NEIGHBOUR or one.text.rstrip().endswith("?"):
+    if (one.worth or 0) < MIN_NEIGHBOUR_WORTH or one.text.rstrip().endswith("?"):
         return False
     return REDACTED not in one.text and not find_injections(one.text)
 
 
-def _parts(run: Sequence[Considered]) -> Iterator[list[Considered]]:
+def _parts(run: Sequence[JudgedSentence]) -> Iterator[list[JudgedSentence]]:
     """The run, cut where a remark would be too long."""
-    part: list[Considered] = []
+    part: list[JudgedSentence] = []
     words = 0
     for one in run:
         length = len(one.text.split())
-        if part and words + length > LONGEST:
+        if part and words + length > MAX_REMARK_WORDS:
             yield part
             part, words = [], 0
         part.append(one)
@@ -102,7 +102,7 @@ def _parts(run: Sequence[Considered]) -> Iterator[list[Considered]]:
         yield part
 
 
-def _join_sentences(part: Sequence[Considered]) -> Extracted | None:
+def _join_sentences(part: Sequence[JudgedSentence]) -> ExtractedFact | None:
     """One fact of all sentences; None if none of them states one. The likeliest says what kind of fact it is."""
     facts = [fact for one in part for fact in one.facts]
     if not facts:
@@ -123,7 +123,7 @@ def _join_sentences(part: Sequence[Considered]) -> Extracted | None:
     )
 
 
-def _restate(one: Considered) -> str:
+def _restate(one: JudgedSentence) -> str:
     if one.facts:
         return " ".join(fact.statement for fact in one.facts)
     return sentence(in_third_person(one.text))

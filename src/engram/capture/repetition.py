@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
-from engram.decisions.known import NEIGHBOURS, StoreKnown, propose
+from engram.decisions.known import MAX_NEIGHBOURS, StoreLookup, propose
 from engram.decisions.locked import LockedMemories
 from engram.embedding.products import dot
 from engram.gates.comparison import relation
@@ -23,18 +23,18 @@ from engram.review.retellings import store_retelling
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import Store
 from engram.text.content_hash import same_text
-from engram.text.polarity import read
+from engram.text.polarity import normalize_statement
 from engram.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.models.pairs import Relation
 
-CLOSE = 0.4
+MIN_RELATED_COSINE = 0.4
 """The least cosine of two statements that are probably about one thing."""
-CLOSER = 0.55
+MIN_SENTENCE_COSINE = 0.55
 """The least cosine of remarks of which only some sentences are alike."""
-APART = 0.5
+MIN_DIFFERENT_PROBABILITY = 0.5
 """The probability of "different" from which two statements are about different things."""
 _FEWEST_WORDS = 4
 
@@ -50,19 +50,19 @@ class Repetition:
     """Whether it surely does, so that nothing is lost where it is not stored at all."""
 
 
-def told_before(
+def find_repetition(
     store: Store, memory: Memory, scopes: Sequence[str], vector: "Vectors | None", others: Sequence[Neighbour] = ()
 ) -> Repetition | None:
     """The live memory of these scopes, or one of the others, that a statement says again; None if it says something else, or the opposite."""
     from engram.models.pairs import relate_all
-    from engram.models.paraphrases import SAME, SURELY_SAME
+    from engram.models.paraphrases import SAME_LOG_ODDS, SURELY_SAME_LOG_ODDS
 
     near = [
         found
         for scope in dict.fromkeys(scopes)
-        for found in StoreKnown(store, vector).near(propose(memory.but(scope=scope)))
+        for found in StoreLookup(store, vector).near(propose(memory.replace(scope=scope)))
     ]
-    near += sorted(others, key=lambda one: -one.cosine)[:NEIGHBOURS]
+    near += sorted(others, key=lambda one: -one.cosine)[:MAX_NEIGHBOURS]
     new, texts = memory.statement, [found.memory.statement for found in near]
     cosines = [found.cosine if found.cosine >= 0 else nan for found in near]
     best, order = None, (True, 1.0)
@@ -72,13 +72,15 @@ def told_before(
         old = found.memory.statement
         if relation(new, old).relation == "opposite":
             continue
-        if score < SAME and found.cosine >= CLOSE and _is_covered(store, new, old):
-            score = SAME
-        is_same = score >= SAME
+        if score < SAME_LOG_ODDS and found.cosine >= MIN_RELATED_COSINE and _is_covered(store, new, old):
+            score = SAME_LOG_ODDS
+        is_same = score >= SAME_LOG_ODDS
         different = _difference(compared, found.cosine, new, old)
         place = (not is_same, -score if is_same else different)
-        if (is_same or (found.cosine >= CLOSE and different < APART)) and place < order:
-            best, order = Repetition(found.memory, is_same, score >= SURELY_SAME), place
+        if (
+            is_same or (found.cosine >= MIN_RELATED_COSINE and different < MIN_DIFFERENT_PROBABILITY)
+        ) and place < order:
+            best, order = Repetition(found.memory, is_same, score >= SURELY_SAME_LOG_ODDS), place
     return best
 
 
@@ -93,14 +95,14 @@ def _scores(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relation
 
 
 def _has_other_numbers(old: str, new: str) -> bool:
-    before, after = set(read(old).numbers), set(read(new).numbers)
+    before, after = set(normalize_statement(old).numbers), set(normalize_statement(new).numbers)
     return bool(before - after and after - before)
 
 
 def _is_covered(store: Store, new: str, old: str) -> bool:
     """Whether each sentence of a statement says the same as a sentence of an older, longer one."""
     from engram.models.pairs import relate_pairs
-    from engram.models.paraphrases import SAME
+    from engram.models.paraphrases import SAME_LOG_ODDS
 
     told, known = split_sentences(new), split_sentences(old)
     if len(known) < 2 or len(told) > len(known):
@@ -115,7 +117,7 @@ def _is_covered(store: Store, new: str, old: str) -> bool:
     same = {
         other
         for (one, other), score in zip(places, scores, strict=True)
-        if score >= SAME and relation(told[other], known[one]).relation != "opposite"
+        if score >= SAME_LOG_ODDS and relation(told[other], known[one]).relation != "opposite"
     }
     return len(same) == len(told)
 
@@ -124,7 +126,7 @@ def _difference(compared: "Relation", cosine: float, new: str, old: str) -> floa
     """How different two remarks are: of close ones, the sentences that are most alike, since the model was trained on single ones."""
     from engram.models.pairs import relate_pairs
 
-    if cosine < CLOSER or compared.different < APART:
+    if cosine < MIN_SENTENCE_COSINE or compared.different < MIN_DIFFERENT_PROBABILITY:
         return compared.different
     pairs = [(one, other) for one in _sentences(old) for other in _sentences(new)]
     return min((found.different for found in relate_pairs(pairs)), default=1.0)
@@ -140,7 +142,7 @@ def add_evidence(store: Store, known: Memory, new: Memory, now: datetime) -> boo
     Whether it is there now; False for a memory that somebody has decided about or changed meanwhile.
     """
     if not same_text(known.statement, new.statement):
-        new = new.but(evidence=tuple(store_retelling(store, known, new, one) for one in new.evidence))
+        new = new.replace(evidence=tuple(store_retelling(store, known, new, one) for one in new.evidence))
 
     def plan(memories: LockedMemories) -> bool:
         found = memories.get(known.id)
@@ -148,7 +150,7 @@ def add_evidence(store: Store, known: Memory, new: Memory, now: datetime) -> boo
             return False
         stored = {(one.event, one.span) for one in found.evidence}
         if added := [one for one in new.evidence if (one.event, one.span) not in stored]:
-            memories.put(found.but(evidence=(*found.evidence, *added), updated=now))
+            memories.put(found.replace(evidence=(*found.evidence, *added), updated=now))
         return True
 
     change = Change(

@@ -11,15 +11,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from engram.capture.ownership import agree, content, is_content
-from engram.decisions.known import StoreKnown, propose
+from engram.decisions.known import StoreLookup, propose
 from engram.gates.trust import loss_reason
 from engram.model.event import Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.store.records import CURRENT
-from engram.text.polarity import canonical
+from engram.store.records import CURRENT_STATUSES
+from engram.text.polarity import canonical_stem
 from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import kind_of
 from engram.text.word_tables import word_class
@@ -27,12 +27,12 @@ from engram.text.word_tables import word_class
 if TYPE_CHECKING:
     from engram.gates.proposal import Neighbour
 
-ALIKE = 0.3
+MIN_TARGET_COSINE = 0.3
 """The least cosine of what is meant."""
-PART = 0.5
+MIN_SHARED_WORDS = 0.5
 """The share of the named words from which a memory may be meant."""
-SHOWN = 3
-CARRIED_OUT = ("forget", "request")
+MAX_NAMED_IDS = 3
+FORGET_OPERATIONS = ("forget", "request")
 """The operations in the journal that a request to forget leads to; their reason ends with the event of the request."""
 _SPEAKERS, _ENDING = ("@me", "@we"), ("longer", "anymore")
 _FORGETTING = r"(?:forget|unlearn|disregard)(?! to\b)"
@@ -127,13 +127,13 @@ def asks_to_forget(sentence: str) -> bool:
     return bool(_REQUEST.match(sentence))
 
 
-def to_forget(store: Store, said: Remark, scopes: Sequence[str], statuses: Collection[str]) -> Retraction:
+def find_forgotten(store: Store, said: Remark, scopes: Sequence[str], statuses: Collection[str]) -> Retraction:
     """The memory of these scopes and statuses that is to be forgotten, where nobody has carried out this request before."""
     live = _near(store, said, scopes, statuses)
     gone = _near(store, said, scopes, ("retired", "superseded"))
     if any(_was_asked(store, one.memory.id, said.event) for one in (*live, *gone)):
         return Retraction(None, "this request was carried out before")
-    asked = named_in(said.statement)
+    asked = topic_words(said.statement)
     if not asked:
         return Retraction(None, "it does not tell what")
     shared = {one.memory.id: _share(asked, one.memory) for one in live}
@@ -142,7 +142,7 @@ def to_forget(store: Store, said: Remark, scopes: Sequence[str], statuses: Colle
         one.memory
         for one in live
         if shared[one.memory.id] == 1
-        and not 0 <= one.cosine < ALIKE
+        and not 0 <= one.cosine < MIN_TARGET_COSINE
         and agree(owned, one.memory.statement)
         and _same_sense(owned, one.memory.statement)
     ]
@@ -150,18 +150,18 @@ def to_forget(store: Store, said: Remark, scopes: Sequence[str], statuses: Colle
         newer = _is_newer(store, clear[0], said)
         return Retraction(None, f"{clear[0].id} is newer than the request") if newer else Retraction(clear[0])
     if clear:
-        ids = tuple(memory.id for memory in clear[:SHOWN])
+        ids = tuple(memory.id for memory in clear[:MAX_NAMED_IDS])
         return Retraction(None, f"several memories may be meant: {', '.join(ids)}", ids)
-    ids = tuple(sorted((i for i in shared if shared[i] >= PART), key=lambda i: -shared[i])[:SHOWN])
+    ids = tuple(sorted((i for i in shared if shared[i] >= MIN_SHARED_WORDS), key=lambda i: -shared[i])[:MAX_NAMED_IDS])
     perhaps = f"; perhaps {', '.join(ids)}" if ids else ""
     return Retraction(None, f"no stored memory is clearly about it{perhaps}", ids)
 
 
-def that_ended(store: Store, said: Remark, scope: str) -> Retraction:
+def find_ended(store: Store, said: Remark, scope: str) -> Retraction:
     """The current memory of a scope that a statement says is over."""
     asked = [word for word in content(said.statement) if word not in _OVER]
-    live = _near(store, said, [scope], CURRENT)
-    about = [(share, one.memory) for one in live if (share := _share(asked, one.memory)) >= PART]
+    live = _near(store, said, [scope], CURRENT_STATUSES)
+    about = [(share, one.memory) for one in live if (share := _share(asked, one.memory)) >= MIN_SHARED_WORDS]
     about = [(share, memory) for share, memory in about if _ends(said.statement, memory)]
     clear = [memory for share, memory in about if share == 1]
     if any(_is_newer(store, memory, said) for memory in clear):
@@ -169,7 +169,7 @@ def that_ended(store: Store, said: Remark, scope: str) -> Retraction:
     if len(clear) == 1:
         return Retraction(clear[0])
     if clear:
-        ids = tuple(memory.id for memory in clear[:SHOWN])
+        ids = tuple(memory.id for memory in clear[:MAX_NAMED_IDS])
         return Retraction(None, f"several memories may be meant: {', '.join(ids)}", ids, partly=clear[0])
     if about:
         partly = max(about, key=lambda pair: pair[0])[1]
@@ -197,7 +197,7 @@ def _is_newer(store: Store, memory: Memory, said: Remark) -> bool:
     return max(events, default=memory.created or datetime.min.replace(tzinfo=UTC)) > said.at
 
 
-def named_in(request: str) -> list[str]:
+def topic_words(request: str) -> list[str]:
     """The words that name what is to be forgotten."""
     text = _PLACE.sub(" ", _ASKED.sub("", request, count=1))
     words = content(text, frame=True)
@@ -214,9 +214,9 @@ def named_in(request: str) -> list[str]:
 def _near(store: Store, said: Remark, scopes: Sequence[str], statuses: Collection[str]) -> list["Neighbour"]:
     asked = Memory(id="", statement=said.statement)
     vectors = store.embed([meaning_of(asked)])
-    known = StoreKnown(store, vectors[0] if vectors is not None else None, tuple(statuses))
+    known = StoreLookup(store, vectors[0] if vectors is not None else None, tuple(statuses))
     with store.reading():
-        return [one for scope in scopes for one in known.near(propose(asked.but(scope=scope)))]
+        return [one for scope in scopes for one in known.near(propose(asked.replace(scope=scope)))]
 
 
 def _same_sense(named: str, statement: str) -> bool:
@@ -233,7 +233,9 @@ def _is_negated(text: str) -> bool:
 
 def _was_asked(store: Store, memory_id: str, event: str) -> bool:
     """Whether a request has led to a decision about a memory before."""
-    return any(image.op in CARRIED_OUT and image.reason.endswith(f" in {event}") for image in store.history(memory_id))
+    return any(
+        image.op in FORGET_OPERATIONS and image.reason.endswith(f" in {event}") for image in store.history(memory_id)
+    )
 
 
 def _share(words: Sequence[str], memory: Memory) -> float:
@@ -244,12 +246,12 @@ def _share(words: Sequence[str], memory: Memory) -> float:
 def _has(statement: str, word: str) -> bool:
     indexed, meanings = _words_of(statement)
     terms = query_terms(word)
-    return terms[0] in indexed or all(term in indexed for term in terms) or canonical(word) in meanings
+    return terms[0] in indexed or all(term in indexed for term in terms) or canonical_stem(word) in meanings
 
 
 @lru_cache(maxsize=256)
 def _words_of(statement: str) -> tuple[frozenset[str], frozenset[str]]:
-    return frozenset(tokens(statement)), frozenset(canonical(word) for word in content(statement))
+    return frozenset(tokens(statement)), frozenset(canonical_stem(word) for word in content(statement))
 
 
 def _ends(statement: str, target: Memory) -> bool:

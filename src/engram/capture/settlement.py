@@ -7,22 +7,22 @@ from typing import Any, Protocol, Unpack
 
 from engram.capture.draft import draft
 from engram.capture.exchange import ASSISTANT, WRITTEN, Exchange, FactDecision, decision_of
-from engram.capture.extraction import END, FORGET, Extracted
+from engram.capture.extraction import END, FORGET, ExtractedFact
 from engram.capture.learn import Learner
 from engram.capture.retraction import (
     Remark,
     Retraction,
     asks_to_forget,
+    find_ended,
+    find_forgotten,
     reason_to_wait,
-    that_ended,
-    to_forget,
     was_said_before,
 )
-from engram.decisions.known import COMPARED, LateKnown, propose
+from engram.decisions.known import COMPARED_STATUSES, ChangesLookup, propose
 from engram.gates.comparison import relation
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
-from engram.gates.proposal import Known, Proposal, Verdict
+from engram.gates.proposal import Lookup, Proposal, Verdict
 from engram.gates.trust import is_human, tier_3_reason
 from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
@@ -33,11 +33,11 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Evidence, Memory
 from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
 from engram.model.types import memory_type
-from engram.rules.scopes import seen_from
+from engram.rules.scopes import visible_scopes
 from engram.rules.sources import CAPTURED, may_replace
 from engram.store.new_events import NewEvent
 from engram.store.protocol import Store
-from engram.store.records import CURRENT, start_of
+from engram.store.records import CURRENT_STATUSES, start_of
 from engram.text.content_hash import quote_hash
 
 PLAIN_FACT = "fact"
@@ -74,7 +74,9 @@ class Settlement:
     links: Sequence[Association] = ()
     """What the memories that are stored are linked to."""
 
-    def settle(self, exchange: Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
+    def settle(
+        self, exchange: Exchange, fact: ExtractedFact, choice: Choice | None, known: Mapping[str, Memory]
+    ) -> None:
         """Decide about a fact and carry the decision out; the decision names the words it is about."""
         decisions = exchange.result.decisions
         first = len(decisions)
@@ -82,19 +84,21 @@ class Settlement:
         said = exchange.events[fact.turn].content[slice(*fact.span)]
         decisions[first:] = [replace(decision, said=said) for decision in decisions[first:]]
 
-    def verdict(self, exchange: Exchange, fact: Extracted, known: Known) -> Verdict:
+    def verdict(self, exchange: Exchange, fact: ExtractedFact, known: Lookup) -> Verdict:
         """What the gates say about a fact, before anything is stored. Raises `PatternTimeout`."""
         return judge(self.proposal(exchange, fact), known, self._learner_of(fact).settings)
 
-    def proposal(self, exchange: Exchange, fact: Extracted) -> Proposal:
+    def proposal(self, exchange: Exchange, fact: ExtractedFact) -> Proposal:
         """A fact as it is given to the gates. Raises `PatternTimeout`."""
-        given, source = self._given(exchange, fact), self._source_of(exchange, fact)
+        given, source = self._memory_fields(exchange, fact), self._source_of(exchange, fact)
         drafted = draft(given, learned_by=CAPTURED, source=source, now=self.clock())
-        memory = self.learner.policy.applied(drafted, typed=True)
-        memory = memory.but(memory_kind=nature_of(memory.statement, memory.type, memory.tags))
+        memory = self.learner.policy.apply(drafted, typed=True)
+        memory = memory.replace(memory_kind=nature_of(memory.statement, memory.type, memory.tags))
         return replace(propose(memory, autonomous=self.autonomous), is_typed=fact.type in ALWAYS_REVIEWED)
 
-    def _decide(self, exchange: Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
+    def _decide(
+        self, exchange: Exchange, fact: ExtractedFact, choice: Choice | None, known: Mapping[str, Memory]
+    ) -> None:
         note = ""
         if fact.operation or self._asks_to_forget(exchange, fact):
             self._retract(exchange, fact)
@@ -125,35 +129,35 @@ class Settlement:
         learned = self._learn(exchange, fact)
         exchange.result.settle(*decision_of(fact, learned, note))
 
-    def _asks_to_forget(self, exchange: Exchange, fact: Extracted) -> bool:
+    def _asks_to_forget(self, exchange: Exchange, fact: ExtractedFact) -> bool:
         """Whether the words begin as a request to forget, even if they were read as a fact."""
         said = exchange.events[fact.turn].content[slice(*fact.span)]
         return fact.role != ASSISTANT and (asks_to_forget(said) or asks_to_forget(fact.statement))
 
     # -- what is to be forgotten, or is over
 
-    def _retract(self, exchange: Exchange, fact: Extracted) -> None:
+    def _retract(self, exchange: Exchange, fact: ExtractedFact) -> None:
         """Forget or end the memory that is meant, if it is clear which one and its source allows it."""
         event = exchange.events[fact.turn]
         said = Remark(fact.statement, exchange.scope, event.id, event.at)
         # What ends a memory becomes its next version, which belongs to the same scope.
         if fact.operation == END and not self._asks_to_forget(exchange, fact):
-            self._end(exchange, fact, that_ended(self.store, said, exchange.scope))
+            self._end(exchange, fact, find_ended(self.store, said, exchange.scope))
             return
-        found = to_forget(self.store, said, seen_from([exchange.scope]), COMPARED)
+        found = find_forgotten(self.store, said, visible_scopes([exchange.scope]), COMPARED_STATUSES)
         if found.target is None or fact.tentative:
             why = found.reason or "it is not sure that this was asked"
             self._not_forgotten(exchange, fact, f"nothing was forgotten: {why}", found.target)
         else:
             self._forget(exchange, fact, found.target)
 
-    def _forget(self, exchange: Exchange, fact: Extracted, target: Memory) -> None:
+    def _forget(self, exchange: Exchange, fact: ExtractedFact, target: Memory) -> None:
         from engram.review.lineage import Lineages
 
         source, event = exchange.source_of(fact), exchange.events[fact.turn].id
         if problem := self._reason_to_ask(exchange, fact, target):
             # No note of the request is stored, which would repeat what is to be forgotten: the memory itself waits.
-            if target.status in CURRENT:
+            if target.status in CURRENT_STATUSES:
                 from engram.review.queue import request_forget
 
                 request_forget(self.store, self.clock, target.id, actor=source, where=event)
@@ -177,7 +181,7 @@ class Settlement:
             )
         )
 
-    def _reason_to_ask(self, exchange: Exchange, fact: Extracted, target: Memory) -> str:
+    def _reason_to_ask(self, exchange: Exchange, fact: ExtractedFact, target: Memory) -> str:
         """Why a person decides whether a memory is forgotten; "" if it is forgotten at once."""
         if not may_replace(exchange.source_of(fact), target):
             return "comes from a more trusted source"
@@ -185,7 +189,7 @@ class Settlement:
             return f"is not forgotten by a remark alone ({why})"
         return "" if fact.operation == FORGET else "is not forgotten at once, for it is not sure that this was asked"
 
-    def _not_forgotten(self, exchange: Exchange, fact: Extracted, why: str, target: Memory | None) -> None:
+    def _not_forgotten(self, exchange: Exchange, fact: ExtractedFact, why: str, target: Memory | None) -> None:
         named = target.id if target is not None else ""
         why = f"{fact.reason}; {why}"
         exchange.result.settle(
@@ -200,7 +204,7 @@ class Settlement:
             )
         )
 
-    def _end(self, exchange: Exchange, fact: Extracted, found: Retraction) -> None:
+    def _end(self, exchange: Exchange, fact: ExtractedFact, found: Retraction) -> None:
         target = found.target
         if found.is_past:
             why = f"{fact.reason}; ended nothing: {found.reason}"
@@ -232,19 +236,19 @@ class Settlement:
             operation = "END" if ended or learned.outcome == Outcome.PENDING else decision.operation
             exchange.result.settle(replace(decision, operation=operation, target_id=target.id), stored)
 
-    def _wait(self, exchange: Exchange, fact: Extracted, operation: str, target: Memory) -> None:
+    def _wait(self, exchange: Exchange, fact: ExtractedFact, operation: str, target: Memory) -> None:
         """Leave it to a person: the memory comes from a more trusted source, or is too important."""
         learned = self._learn(exchange, fact, supersedes=[target.id])
         decision, stored = decision_of(fact, learned)
         exchange.result.settle(replace(decision, operation=operation, applied=False, target_id=target.id), stored)
 
-    def _replace(self, exchange: Exchange, fact: Extracted, choice: Choice, target: Memory) -> None:
+    def _replace(self, exchange: Exchange, fact: ExtractedFact, choice: Choice, target: Memory) -> None:
         """UPDATE or SUPERSEDE by a new version if trust allows it; otherwise the fact waits for review."""
-        proposal = propose(self._drafted(exchange, fact), autonomous=self.autonomous)
-        verdict = judge(proposal, LateKnown([]), self.learner.settings)
+        proposal = propose(self._draft_memory(exchange, fact), autonomous=self.autonomous)
+        verdict = judge(proposal, ChangesLookup([]), self.learner.settings)
         operation, statement = choice.operation, fact.statement
         outranked = not may_replace(exchange.source_of(fact), target)
-        if not verdict.admitted:
+        if not verdict.is_admitted:
             why = f"{verdict.gate}: {verdict.reason}"
             exchange.result.settle(
                 FactDecision(
@@ -278,7 +282,7 @@ class Settlement:
             exchange.result.settle(*decision_of(fact, learned, f"model: {choice.reason}; "))
         else:
             new = self._revise(exchange, fact, choice, target)
-            why, applied = f"model: {choice.reason}", new.status in CURRENT
+            why, applied = f"model: {choice.reason}", new.status in CURRENT_STATUSES
             decision = FactDecision(
                 fact=statement,
                 operation=operation,
@@ -290,7 +294,7 @@ class Settlement:
             )
             exchange.result.settle(decision, new)
 
-    def _revise(self, exchange: Exchange, fact: Extracted, choice: Choice, target: Memory) -> Memory:
+    def _revise(self, exchange: Exchange, fact: ExtractedFact, choice: Choice, target: Memory) -> Memory:
         revise: Revise
         if self.revise is not None:
             revise = self.revise
@@ -298,13 +302,13 @@ class Settlement:
             from engram.review.lineage import Lineages
 
             revise = Lineages(self.store, self.clock).revise
-        fields = self._given(exchange, fact)
+        fields = self._memory_fields(exchange, fact)
         del fields["scope"], fields["type"]
         fields["valid_from"] = self._valid_from(exchange.events[fact.turn], fact, [target])
         reason, source = f"{choice.operation}: {choice.reason}", exchange.source_of(fact)
         return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
-    def _keep_quote(self, exchange: Exchange, fact: Extracted, learned: Decision) -> None:
+    def _keep_quote(self, exchange: Exchange, fact: ExtractedFact, learned: Decision) -> None:
         """Keep the exact words of a decision, a correction, a principle or a commitment that is sure enough."""
         memory, event = learned.memory, exchange.events[fact.turn]
         if learned.outcome not in WRITTEN or memory is None or fact.confidence < QUOTED_FROM:
@@ -325,7 +329,7 @@ class Settlement:
     def _learn(
         self,
         exchange: Exchange,
-        fact: Extracted,
+        fact: ExtractedFact,
         supersedes: Sequence[str] = (),
         *,
         relation: str = "",
@@ -333,7 +337,7 @@ class Settlement:
     ) -> Decision:
         more = {"supersedes": supersedes, "associations": self.links}
         learned = self._learner_of(fact).learn(
-            {**self._given(exchange, fact), **{name: value for name, value in more.items() if value}},
+            {**self._memory_fields(exchange, fact), **{name: value for name, value in more.items() if value}},
             source=self._source_of(exchange, fact),
             learned_by=CAPTURED,
             session=exchange.session,
@@ -345,22 +349,22 @@ class Settlement:
         self._keep_quote(exchange, fact, learned)
         return learned
 
-    def _learner_of(self, fact: Extracted) -> Learner:
+    def _learner_of(self, fact: ExtractedFact) -> Learner:
         """The learner; for what is only perhaps meant to be kept, one that promotes nothing."""
         if not fact.tentative:
             return self.learner
         settings = self.learner.settings
         return replace(self.learner, settings=replace(settings, autopromote_remember=False, autopromote_harvest=False))
 
-    def _source_of(self, exchange: Exchange, fact: Extracted) -> str:
+    def _source_of(self, exchange: Exchange, fact: ExtractedFact) -> str:
         source = exchange.source_of(fact)
         return TRANSCRIPT if fact.tentative and is_human(source) else source
 
-    def _drafted(self, exchange: Exchange, fact: Extracted) -> Memory:
-        given, source = self._given(exchange, fact), exchange.source_of(fact)
+    def _draft_memory(self, exchange: Exchange, fact: ExtractedFact) -> Memory:
+        given, source = self._memory_fields(exchange, fact), exchange.source_of(fact)
         return draft(given, learned_by=CAPTURED, source=source, now=self.clock())
 
-    def _type_of(self, fact: Extracted) -> str:
+    def _type_of(self, fact: ExtractedFact) -> str:
         """The extracted type. For a plain fact, or a sensitive type, the policy chooses the type.
 
         People state where they live or work, or what they eat, themselves; what identifies them or their money still waits.
@@ -368,12 +372,14 @@ class Settlement:
         is_own = fact.type in (*ALWAYS_REVIEWED, *CATEGORIES) or memory_type(fact.type).tier == 1
         if fact.type != PLAIN_FACT and is_own:
             return fact.type
-        return self.learner.policy.described(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
+        return self.learner.policy.apply_leniently(
+            Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False
+        ).type
 
-    def _given(self, exchange: Exchange, fact: Extracted) -> dict[str, Any]:
+    def _memory_fields(self, exchange: Exchange, fact: ExtractedFact) -> dict[str, Any]:
         event = exchange.events[fact.turn]
         quote = event.content[slice(*fact.span)]
-        replacing = self._replacing(fact)
+        replacing = self._affirmed_key(fact)
         return {
             "statement": fact.statement,
             "type": self._type_of(fact),
@@ -390,17 +396,20 @@ class Settlement:
             **({"metadata": {"owner": fact.owner}} if fact.owner in ("person", "project", "world") else {}),
         }
 
-    def _slot(self, fact: Extracted) -> dict[str, str]:
+    def _slot(self, fact: ExtractedFact) -> dict[str, str]:
         """A critical slot for a fact whose loss could do harm, where no rule of the policy gives it one."""
-        described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
+        described = self.learner.policy.apply_leniently(Memory(id="", statement=fact.statement), typed=False)
         return {"critical_slot": f"critical:{fact.owner}"} if fact.critical and not described.critical_slot else {}
 
-    def _heads(self, exchange: Exchange, fact: Extracted, key: str) -> list[Memory]:
+    def _heads(self, exchange: Exchange, fact: ExtractedFact, key: str) -> list[Memory]:
         """The current memories that a fact would supersede by its conflict key."""
-        key = key or self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False).conflict_key
+        key = (
+            key
+            or self.learner.policy.apply_leniently(Memory(id="", statement=fact.statement), typed=False).conflict_key
+        )
         return self.store.heads(key, exchange.scope) if key else []
 
-    def _valid_from(self, event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
+    def _valid_from(self, event: Event, fact: ExtractedFact, heads: Sequence[Memory]) -> datetime:
         """Since when a fact is true: as the turn says, else since it was said.
 
         What it supersedes may be dated later than the change, by the day somebody mentioned it. The fact is still news, and then
@@ -414,10 +423,10 @@ class Settlement:
             said = max(said, min(max(later), self.clock()))
         return said if fact.since is None or any(start_of(head) > fact.since for head in heads) else fact.since
 
-    def _replacing(self, fact: Extracted) -> dict[str, str]:
+    def _affirmed_key(self, fact: ExtractedFact) -> dict[str, str]:
         """The conflict key of what a correction affirms: "Tom, not Priya" replaces Priya, as "Tom" would."""
         affirmed = _CORRECTED.sub("", fact.statement)
         if affirmed == fact.statement:
             return {}
-        key = self.learner.policy.described(Memory(id="", statement=affirmed), typed=False).conflict_key
+        key = self.learner.policy.apply_leniently(Memory(id="", statement=affirmed), typed=False).conflict_key
         return {"conflict_key": key} if key else {}

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engram.text.display import counted
+from engram.text.display import format_count
 
 MOST_KINDS = 8
 """Kinds of files that are named; the rest is counted."""
@@ -22,7 +22,7 @@ def unread_files(folder: Path, is_read: Callable[[Path], bool]) -> list[str]:
     ordered = sorted(kinds.items(), key=lambda kind: (-len(kind[1]), kind[0]))
     lines = [_line(suffix, sorted(names)) for suffix, names in ordered[:MOST_KINDS]]
     rest = sum(len(names) for _, names in ordered[MOST_KINDS:])
-    return [*lines, f"{counted(rest, 'file')} of other kinds"] if rest else lines
+    return [*lines, f"{format_count(rest, 'file')} of other kinds"] if rest else lines
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -36,4 +36,4 @@ def _line(suffix: str, names: list[str]) -> str:
     kind = f"{suffix} file" if suffix else "file without a suffix"
     plural = "" if suffix else "files without a suffix"
     more = ", …" if len(names) > MOST_NAMES else ""
-    return f"{counted(len(names), kind, plural)}: {', '.join(names[:MOST_NAMES])}{more}"
+    return f"{format_count(len(names), kind, plural)}: {', '.join(names[:MOST_NAMES])}{more}"

@@ -7,29 +7,36 @@ same as a rejected memory waits for review. A retirement holds for the same text
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engram.decisions.known import StoreKnown, decided_how, most_taken_out, propose, reaches, taken_out
+from engram.decisions.known import (
+    StoreLookup,
+    filter_taken_out,
+    is_visible_either_way,
+    propose,
+    removal_note,
+    taken_out_limit,
+)
 from engram.embedding.products import dot
-from engram.gates.comparison import shared
+from engram.gates.comparison import term_coverage
 from engram.gates.forms import statements_of
 from engram.gates.neighbourhood import (
-    WITHDRAWN,
+    WITHDRAWN_STATUSES,
     Recurrence,
     find_recurrence,
     find_repeated_passage,
     state_passage,
 )
-from engram.gates.particulars import join_texts, texts_beside
+from engram.gates.particulars import join_texts, particular_texts
 from engram.gates.pipeline import mention
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.models.readings import other_readings
-from engram.rules.scopes import seen_from
+from engram.rules.scopes import visible_scopes
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Store
-from engram.store.records import ANSWERING
+from engram.store.records import ANSWERING_STATUSES
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice
 from engram.text.tokens import tokens
@@ -39,9 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Withdrawals"]
 
-NEAR, MOST_WORDS = 0.4, 0.5
+MIN_WITHDRAWN_COSINE, MIN_SHARED_SHARE = 0.4, 0.5
 """The cosine, or the share of a rejected memory's words, from which a statement is compared with it in full."""
-FEW_PER_MEMORY, MOST_COMPARED = 50, 5_000
+MAX_WITHDRAWN_PER_MEMORY, MAX_COMPARED_WITHDRAWN = 50, 5_000
 """Up to so many rejections for each new memory, and in all, comparing with every one costs less than a search for each memory."""
 SLICE = 500
 """Memories whose vectors are compared at once; bounds the size of the product."""
@@ -53,85 +60,89 @@ class Withdrawals:
 
     store: Store
 
-    def without(self, memories: Sequence[Memory], source: str, *, waits: bool = False) -> list[Memory]:
+    def hold_withdrawn(self, memories: Sequence[Memory], source: str, *, waits: bool = False) -> list[Memory]:
         """The memories; what likely says the same as a rejected one waits for review.
 
         Raises `Refused` for one that surely says what a person took out of use, unless that `waits`, too.
         """
         said = [memory for memory in memories if rank_of(memory.source or source, Rank.PROGRAM) < Rank.PERSON]
-        found = self.found([memory for memory in said if memory.status in ANSWERING])
+        found = self.find_recurrences([memory for memory in said if memory.status in ANSWERING_STATUSES])
         out = next((one for one in found.values() if one.is_sure), None)
         if out is not None and not waits:
-            told = notice(f"{mention(out.memory)} was {out.decided}")
+            told = notice(f"{mention(out.memory)} was {out.removal_note}")
             raise Refused(f"nothing was added: {told}; a person may say it again, or undo that")
-        return [memory.but(status="candidate") if id(memory) in found else memory for memory in memories]
+        return [memory.replace(status="candidate") if id(memory) in found else memory for memory in memories]
 
     def count(self) -> int:
         """How many memories are rejected or retired; another number means that somebody decided in between."""
-        return self.store.count(Filters(statuses=WITHDRAWN))
+        return self.store.count(Filters(statuses=WITHDRAWN_STATUSES))
 
-    def found(self, memories: Sequence[Memory], *, inside: bool = False) -> dict[int, Recurrence]:
+    def find_recurrences(self, memories: Sequence[Memory], *, inside: bool = False) -> dict[int, Recurrence]:
         """What each of these repeats that a person took out of use, by the identity of the memory.
 
         With `inside`, rewordings of what a person retired count too, and so do the parts of their forms and what they say next to the statement.
         """
-        statuses = WITHDRAWN if inside else WITHDRAWN[:1]
+        statuses = WITHDRAWN_STATUSES if inside else WITHDRAWN_STATUSES[:1]
         if not memories or not self.count():
             return {}
-        found = {id(memory): out for memory in memories if (out := self._same(memory)) is not None}
+        found = {id(memory): out for memory in memories if (out := self._find_same_text(memory)) is not None}
         rest = [memory for memory in memories if id(memory) not in found]
         withdrawn = self.store.count(Filters(statuses=statuses)) if rest else 0
         if not withdrawn:
             return found
-        is_few = withdrawn <= min(FEW_PER_MEMORY * len(rest), MOST_COMPARED)
-        lookup = self._few(statuses) if is_few else _Search(self.store, statuses)
+        is_few = withdrawn <= min(MAX_WITHDRAWN_PER_MEMORY * len(rest), MAX_COMPARED_WITHDRAWN)
+        lookup = self._load_withdrawn(statuses) if is_few else _StoreSearch(self.store, statuses)
         for start in range(0, len(rest), SLICE):
-            found |= self._reworded(rest[start : start + SLICE], lookup)
+            found |= self._find_reworded(rest[start : start + SLICE], lookup)
         for memory in rest if inside else ():
-            if id(memory) not in found and (out := self._inside(memory, lookup)) is not None:
+            if id(memory) not in found and (out := self._find_inside(memory, lookup)) is not None:
                 found[id(memory)] = out
         return found
 
-    def _inside(self, memory: Memory, lookup: "_Few | _Search") -> Recurrence | None:
+    def _find_inside(self, memory: Memory, lookup: "_InMemorySearch | _StoreSearch") -> Recurrence | None:
         """What a person rejected that a part of a memory says; compared by words, since there may be many parts."""
-        proposal, beside = propose(memory), texts_beside(memory)
+        proposal, beside = propose(memory), particular_texts(memory)
         texts = {"form": [part.memory.statement for part in statements_of(proposal)[1:]], **beside}
         if not any(texts.values()):
             return None
         (others,) = lookup.near([state_passage(proposal, join_texts(texts))], None)
-        rejected = taken_out(self.store, [one for one in others if one.memory.status == "rejected"])
+        rejected = filter_taken_out(self.store, [one for one in others if one.memory.status == "rejected"])
         found = find_repeated_passage(proposal, texts, rejected) if rejected else None
         return None if found is None else found[1]
 
-    def _reworded(self, memories: Sequence[Memory], lookup: "_Few | _Search") -> dict[int, Recurrence]:
+    def _find_reworded(
+        self, memories: Sequence[Memory], lookup: "_InMemorySearch | _StoreSearch"
+    ) -> dict[int, Recurrence]:
         """What these say in other words that a person took out of use."""
         vectors = self.store.embed([meaning_of(memory) for memory in memories])
         proposals = [propose(memory) for memory in memories]
         pairs = zip(proposals, lookup.near(proposals, vectors), strict=True)
-        found = [find_recurrence(one, taken_out(self.store, others)) if others else None for one, others in pairs]
+        found = [
+            find_recurrence(one, filter_taken_out(self.store, others)) if others else None for one, others in pairs
+        ]
         return {id(memory): out for memory, out in zip(memories, found, strict=True) if out is not None}
 
-    def _few(self, statuses: tuple[str, ...]) -> "_Few":
+    def _load_withdrawn(self, statuses: tuple[str, ...]) -> "_InMemorySearch":
         memories = self.store.listing(Filters(statuses=statuses))
         numbers = self.store.numbers([memory.id for memory in memories])
         indexed = [memory for memory in memories if memory.id in numbers]
-        return _Few(indexed, self.store.vectors([numbers[memory.id] for memory in indexed]))
+        return _InMemorySearch(indexed, self.store.vectors([numbers[memory.id] for memory in indexed]))
 
-    def _same(self, memory: Memory) -> Recurrence | None:
+    def _find_same_text(self, memory: Memory) -> Recurrence | None:
         """The one with the same text; a rejected one before a retired one."""
         told = sorted(
-            self.store.same_text(content_hash(memory.statement), WITHDRAWN),
-            key=lambda other: WITHDRAWN.index(other.status),
+            self.store.same_text(content_hash(memory.statement), WITHDRAWN_STATUSES),
+            key=lambda other: WITHDRAWN_STATUSES.index(other.status),
         )
         for other in told:
-            is_same = reaches(other.scope, memory.scope) and same_text(other.statement, memory.statement)
-            if is_same and (how := decided_how(self.store.history(other.id), other)):
+            is_same = is_visible_either_way(other.scope, memory.scope) and same_text(other.statement, memory.statement)
+            if is_same and (how := removal_note(self.store.history(other.id), other)):
                 return Recurrence(Neighbour(other, 1.0, how), is_sure=True)
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _StoreSearch:
     """Searches the memories that were taken out of use, for one statement at a time."""
 
     store: Store
@@ -141,14 +152,16 @@ class _Search:
         """The memories that each proposal is near to."""
         found = []
         for at, proposal in enumerate(proposals):
-            known = StoreKnown(self.store, vectors[at] if vectors is not None else None)
-            retired = known.withdrawn(proposal) if "retired" in self.statuses else ()
-            found.append([*known.rejected(proposal), *(one for one in retired if one.memory.status in self.statuses)])
+            known = StoreLookup(self.store, vectors[at] if vectors is not None else None)
+            retired = known.withdrawn_neighbours(proposal) if "retired" in self.statuses else ()
+            found.append(
+                [*known.rejected_neighbours(proposal), *(one for one in retired if one.memory.status in self.statuses)]
+            )
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Few:
+class _InMemorySearch:
     """All memories of a store that were taken out of use, where they are few: many statements are compared with them at once."""
 
     memories: Sequence[Memory]
@@ -161,14 +174,15 @@ class _Few:
         return [self._near(one, row) for one, row in zip(proposals, dot(vectors, self.vectors.T).tolist(), strict=True)]
 
     def _near(self, proposal: Proposal, cosines: Sequence[float]) -> list[Neighbour]:
-        scopes, terms = seen_from([proposal.memory.scope]), frozenset(_terms(proposal))
+        scopes, terms = visible_scopes([proposal.memory.scope]), frozenset(_terms(proposal))
         found = [
             Neighbour(memory, cosine)
             for memory, cosine in zip(self.memories, cosines, strict=True)
-            if memory.scope in scopes and (cosine >= NEAR or shared(terms, memory) >= MOST_WORDS)
+            if memory.scope in scopes
+            and (cosine >= MIN_WITHDRAWN_COSINE or term_coverage(terms, memory) >= MIN_SHARED_SHARE)
         ]
-        return sorted(found, key=lambda one: (one.cosine, shared(terms, one.memory)), reverse=True)[
-            : most_taken_out(proposal)
+        return sorted(found, key=lambda one: (one.cosine, term_coverage(terms, one.memory)), reverse=True)[
+            : taken_out_limit(proposal)
         ]
 
 

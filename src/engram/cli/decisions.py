@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.bulk import BulkDecision
 
-PREVIEWED = 20
+MAX_LISTED_MEMORIES = 20
 """Memories that a preview or a report lists; JSON has all of them."""
-NAMED = 5
+MAX_NAMED_MEMORIES = 5
 """Memories named of those that share a reason."""
 _OPS = {
     "approve": ("promoted", "green"),
@@ -32,15 +32,15 @@ _OPS = {
 def preview(surface: Surface, heading: str, memories: Sequence[Memory]) -> None:
     """Show a person what a decision would change, before it is made."""
     surface.say(f"{heading}:")
-    for memory in memories[:PREVIEWED]:
+    for memory in memories[:MAX_LISTED_MEMORIES]:
         surface.say(f"  {memory.id}  {line(memory.statement, 100)}  ({line(memory.source) or 'unknown'})")
-    if len(memories) > PREVIEWED:
-        surface.say(f"  … and {len(memories) - PREVIEWED:,} more")
+    if len(memories) > MAX_LISTED_MEMORIES:
+        surface.say(f"  … and {len(memories) - MAX_LISTED_MEMORIES:,} more")
 
 
-def read_again(surface: Surface, mem: "Engram", memory: Memory, verb: str) -> bool:
+def confirm_reworded(surface: Surface, mem: "Engram", memory: Memory, verb: str) -> bool:
     """Show a person what a memory says, and ask, where anyone else has reworded it since it was stored; else True."""
-    from engram.cli.display import shown
+    from engram.cli.display import escape_hidden
     from engram.store.history import is_reworded
 
     if not surface.person or not is_reworded(mem.store.history(memory.id)):
@@ -48,11 +48,11 @@ def read_again(surface: Surface, mem: "Engram", memory: Memory, verb: str) -> bo
     surface.say(f"{line(memory.id)} was reworded by an agent or a program, or its history is gone. It says:")
     for label, text in (("", memory.statement), ("situation: ", memory.situation), ("rationale: ", memory.rationale)):
         if text:
-            surface.say(f"  {label}{shown(text)}")
+            surface.say(f"  {label}{escape_hidden(text)}")
     return surface.confirm(f"{verb.capitalize()} it?")
 
 
-def confirmed(surface: Surface, question: str, yes: bool) -> bool:
+def ask_confirmation(surface: Surface, question: str, yes: bool) -> bool:
     """Whether a person, or --yes, has confirmed what was shown. Raises `InvalidInput` where there is neither."""
     if not yes and not surface.person:
         raise InvalidInput("Nothing was changed; read the list, then add --yes")
@@ -105,10 +105,10 @@ def draw_bulk(decision: "BulkDecision") -> None:
 def draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
     """How many memories something was, or would be, done to, and the first of them."""
     display.lines([(f"{words} {len(memories):,}", f"bold {style}")])
-    for memory in memories[:PREVIEWED]:
+    for memory in memories[:MAX_LISTED_MEMORIES]:
         display.lines([(f"  {line(memory.id)}", "cyan"), f"  {memory.status}  {line(memory.statement, 160)}"])
-    if len(memories) > PREVIEWED:
-        display.lines([f"  … and {len(memories) - PREVIEWED:,} more"])
+    if len(memories) > MAX_LISTED_MEMORIES:
+        display.lines([f"  … and {len(memories) - MAX_LISTED_MEMORIES:,} more"])
 
 
 def draw_left(words: str, left: Mapping[str, str]) -> None:
@@ -120,15 +120,15 @@ def draw_left(words: str, left: Mapping[str, str]) -> None:
     for ref, why in left.items():
         by_reason.setdefault(why, []).append(ref)
     reasons = sorted(by_reason.items(), key=lambda one: -len(one[1]))
-    for why, refs in reasons[:PREVIEWED]:
+    for why, refs in reasons[:MAX_LISTED_MEMORIES]:
         if len(refs) == 1:
             display.lines(
                 [(f"  {line(refs[0])}", "cyan"), (f"  {line(why.removeprefix(f'{refs[0]} '), 300)}", "bright_black")]
             )
             continue
-        more = ", …" if len(refs) > NAMED else ""
+        more = ", …" if len(refs) > MAX_NAMED_MEMORIES else ""
         display.lines([f"  {len(refs):,} × ", (line(why, 300), "bright_black")])
-        display.lines([(f"      {', '.join(map(line, refs[:NAMED]))}{more}", "cyan")])
-    if len(reasons) > PREVIEWED:
-        rest = sum(len(refs) for _, refs in reasons[PREVIEWED:])
+        display.lines([(f"      {', '.join(map(line, refs[:MAX_NAMED_MEMORIES]))}{more}", "cyan")])
+    if len(reasons) > MAX_LISTED_MEMORIES:
+        rest = sum(len(refs) for _, refs in reasons[MAX_LISTED_MEMORIES:])
         display.lines([f"  … and {rest:,} more"])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import SessionHandle
 
 SCOPE = "project:shop"
-PAUSE = 0.9
+PAUSE_SECONDS = 0.9
 LESSONS = (
     ("correction", "Never run the migrations by hand on production; the deploy job runs them after its health check."),
     (
@@ -32,7 +32,7 @@ LESSONS = (
     ),
     ("factual", "The nightly export to the data warehouse starts at 02:00 UTC and takes about 40 minutes."),
 )
-NEXT = (
+NEXT_COMMANDS = (
     ('engram learn "…"', "teach it something of your own"),
     ('engram recall "…"', "ask; add --explain to see why"),
     ('engram inject "…"', "what an agent should know before a task"),
@@ -71,7 +71,7 @@ class Demo:
         if self.surface.as_json:
             return
         if self.pause and display.on_terminal() and len(self.account) > 1:
-            time.sleep(PAUSE)
+            time.sleep(PAUSE_SECONDS)
         display.write()
         display.rule(f"{len(self.account)} · {title}")
         display.lines([(words, "italic bright_black")], [""])
@@ -90,7 +90,7 @@ class Demo:
 
     # -- the scenes
 
-    def taught(self) -> None:
+    def show_learning(self) -> None:
         """Learning, with the gates at work."""
         self.scene("taught", "An agent learns from its work. Gates look at every proposal and give their reason.")
         for kind, text in LESSONS:
@@ -110,7 +110,7 @@ class Demo:
         )
         return found
 
-    def recalled(self) -> None:
+    def show_recall(self) -> None:
         """Asking, and the account of a score."""
         self.scene(
             "recalled",
@@ -131,7 +131,7 @@ class Demo:
             lambda: views.answer(found, self.clock.now),
         )
 
-    def injected_and_rated(self) -> None:
+    def show_injection(self) -> None:
         """A session: injection, ledger, rating."""
         self.scene("injected and rated", "A session begins with what the agent should know, inside a token budget.")
         task = "deploy the payment service to production"
@@ -158,7 +158,7 @@ class Demo:
             lambda: views.draw_changes(changes),
         )
 
-    def fading(self) -> None:
+    def show_fading(self) -> None:
         """Time passes."""
         self.scene("fading", "Time is the only thing that moves here. What is not used fades; nobody has to run a job.")
         memories = [self.mem.get(self.ids[kind]) for kind, _ in LESSONS]
@@ -182,9 +182,9 @@ class Demo:
         self.note(
             "A month goes by. Corrections, conventions and preferences never sink below fading; the fact is dormant now:"
         )
-        self.asked_when_dormant()
+        self.show_dormant_recall()
 
-    def asked_when_dormant(self) -> None:
+    def show_dormant_recall(self) -> None:
         """What sank is not pushed on anyone, and still answers."""
         task = "check when the nightly export runs"
         injected = self.mem.inject(task, scope=SCOPE)
@@ -200,7 +200,7 @@ class Demo:
             lambda: views.hits(hits, self.clock.now),
         )
 
-    def contradicted(self) -> None:
+    def show_conflict(self) -> None:
         """A conflict, and a person's decision."""
         self.scene(
             "contradicted and reviewed", "What contradicts is never overwritten: both are kept until someone decides."
@@ -221,7 +221,7 @@ class Demo:
                 lambda: views.listing(both, self.clock.now),
             )
 
-    def edited_and_undone(self) -> None:
+    def show_edit_and_undo(self) -> None:
         """The file is the memory."""
         self.scene(
             "edited by hand, and undone",
@@ -250,7 +250,7 @@ class Demo:
             lambda: views.draw_changes(views.changed_fields(before, after)),
         )
 
-    def purged(self) -> None:
+    def show_purge(self) -> None:
         """Gone, and proven so."""
         self.scene(
             "forgotten for good",
@@ -269,7 +269,7 @@ class Demo:
             return
         display.write()
         display.rule("now you")
-        display.fields([(command, (words, "bright_black")) for command, words in NEXT])
+        display.fields([(command, (words, "bright_black")) for command, words in NEXT_COMMANDS])
 
 
 def play(surface: "Surface", *, pause: bool = True) -> None:
@@ -282,11 +282,11 @@ def play(surface: "Surface", *, pause: bool = True) -> None:
         Engram.open(ephemeral=True, directory=folder, clock=clock) as mem,
     ):
         demo = Demo(mem, clock, surface, pause)
-        demo.taught()
-        demo.recalled()
-        demo.injected_and_rated()
-        demo.fading()
-        demo.contradicted()
-        demo.edited_and_undone()
-        demo.purged()
+        demo.show_learning()
+        demo.show_recall()
+        demo.show_injection()
+        demo.show_fading()
+        demo.show_conflict()
+        demo.show_edit_and_undo()
+        demo.show_purge()
         demo.end()

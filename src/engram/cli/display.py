@@ -11,12 +11,30 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.lazy import dataclass
-from engram.text.display import one_line, shown
+from engram.text.display import escape_hidden, one_line
 from engram.text.time.zone import SYSTEM, in_zone
 
 __all__ = [
-    "Cell", "Column", "age", "ago", "bar", "block", "console", "entry", "fields", "line", "lines", "moment",
-    "on_terminal", "progress", "rule", "show_in", "shown", "state_style", "table", "write",
+    "Cell",
+    "Column",
+    "age",
+    "ago",
+    "bar",
+    "block",
+    "console",
+    "entry",
+    "escape_hidden",
+    "fields",
+    "line",
+    "lines",
+    "moment",
+    "on_terminal",
+    "progress",
+    "rule",
+    "show_in",
+    "state_style",
+    "table",
+    "write",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -82,7 +100,7 @@ def table(headings: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> N
     texts = [[_flat(cell) for cell in row] for row in rows]
     widths = [max([_width(row[i]) for row in texts], default=0) for i in range(len(columns))]
     for row in texts:
-        write("  ".join(_padded(text, widths[i], columns[i].right) for i, text in enumerate(row)).rstrip())
+        write("  ".join(_pad_text(text, widths[i], columns[i].right) for i, text in enumerate(row)).rstrip())
 
 
 def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
@@ -116,13 +134,13 @@ def lines(*rows: Sequence[Cell]) -> None:
     """Lines made of styled pieces."""
     if not on_terminal():
         for row in rows:
-            write("".join(shown(_words(cell)) for cell in row).rstrip())
+            write("".join(escape_hidden(_words(cell)) for cell in row).rstrip())
         return
     from rich.padding import Padding
 
     target = console()
     for row in rows:
-        text = _joined(row)
+        text = _join_cells(row)
         # What wraps goes on below its own beginning.
         indent = len(text.plain) - len(text.plain.lstrip(" "))
         target.print(Padding(text[indent:], (0, 0, 0, indent), expand=False) if indent < len(text) else text)
@@ -153,7 +171,7 @@ def entry(number: str, text: str, remarks: Sequence[Cell], aside: str = "") -> N
 
     body = Text(line(text))
     body.append("\n")
-    body.append_text(_joined(remarks, " · ", "bright_black"))
+    body.append_text(_join_cells(remarks, " · ", "bright_black"))
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(width=3, justify="right", style="bright_black")
     grid.add_column(ratio=1)
@@ -189,7 +207,7 @@ def _grid(cells: Sequence[Cell]) -> "RenderableType":
     return grid
 
 
-def _joined(row: Sequence[Cell], between: str = "", style: str = "") -> "Text":
+def _join_cells(row: Sequence[Cell], between: str = "", style: str = "") -> "Text":
     from rich.text import Text
 
     text = Text()
@@ -197,7 +215,7 @@ def _joined(row: Sequence[Cell], between: str = "", style: str = "") -> "Text":
         if i and between:
             text.append(between, style)
         words, own = cell if isinstance(cell, tuple) else (cell, style)
-        text.append(shown(words), own or None)
+        text.append(escape_hidden(words), own or None)
     return text
 
 
@@ -205,7 +223,7 @@ def _text(cell: Cell) -> "Text":
     from rich.text import Text
 
     words, style = cell if isinstance(cell, tuple) else (cell, "")
-    return Text(shown(words), style)
+    return Text(escape_hidden(words), style)
 
 
 def _words(cell: Cell) -> str:
@@ -216,7 +234,7 @@ def _flat(cell: Cell) -> str:
     return line(_words(cell))
 
 
-def _padded(text: str, width: int, right: bool) -> str:
+def _pad_text(text: str, width: int, right: bool) -> str:
     room = " " * (width - _width(text))
     return room + text if right else text + room
 

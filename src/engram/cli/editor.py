@@ -12,19 +12,19 @@ from engram.model.errors import EngramError, InvalidInput
 from engram.model.lazy import fields
 from engram.model.memory import Memory
 
-FALLBACK = "vi"
+DEFAULT_EDITOR = "vi"
 _HINT = "# Change what this memory says, save and leave the editor. Leave it unchanged to change nothing.\n"
 
 
-def edited(surface: Surface, memory: Memory) -> dict[str, Any]:
+def edit_fields(surface: Surface, memory: Memory) -> dict[str, Any]:
     """The fields that the person changed; {} for none. Raises `InvalidInput` where the text cannot be read, and says where it is."""
     if not os.environ.get("VISUAL") and not os.environ.get("EDITOR"):
         statement = surface.ask(f"  It says: {memory.statement}\n  Instead: ")
         return {"statement": statement} if statement else {}
-    return changed_by_editor(memory)
+    return edit_in_editor(memory)
 
 
-def changed_by_editor(memory: Memory) -> dict[str, Any]:
+def edit_in_editor(memory: Memory) -> dict[str, Any]:
     """The fields that a person changed in $VISUAL or $EDITOR."""
     from engram.dialects import engram_yaml
 
@@ -50,7 +50,7 @@ def changed_by_editor(memory: Memory) -> dict[str, Any]:
 
 
 def _run_editor(path: Path) -> None:
-    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or FALLBACK)
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or DEFAULT_EDITOR)
     try:
         ended = subprocess.run([*command, str(path)], check=False).returncode
     except OSError as error:

@@ -57,7 +57,7 @@ def form_card(memory: Memory) -> list[str]:
 
 def form_index(memories: Sequence[Memory]) -> list[str]:
     """One line each, last changed first: `type | name | situation`."""
-    changed = sorted(memories, key=lambda memory: _changed(memory), reverse=True)
+    changed = sorted(memories, key=lambda memory: _last_change(memory), reverse=True)
     return [" | ".join((memory.type, _name(memory), line(memory.situation))) for memory in changed]
 
 
@@ -70,7 +70,7 @@ def _name(memory: Memory) -> str:
     return line(memory.name or memory.id)
 
 
-def _changed(memory: Memory) -> datetime:
+def _last_change(memory: Memory) -> datetime:
     return memory.updated or memory.created or datetime.min.replace(tzinfo=UTC)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from engram.cli.display import Cell, lines, shown
+from engram.cli.display import Cell, escape_hidden, lines
 from engram.cli.parser import GLOBALS, HelpRequested, Parameter, UsageError, find_verb, parameters
 from engram.verbs.declaration import REQUIRED, Group, Positional, Verb
 
-WIDEST = 100
+MAX_WIDTH = 100
 NAME_WIDTH = 28
 """Names longer than this have their explanation on the next line."""
 Row = list[Cell]
@@ -29,10 +29,10 @@ def show(request: HelpRequested, program: Group, sections: Mapping[str, Iterable
     return 0
 
 
-def complain(error: UsageError) -> None:
+def print_usage_error(error: UsageError) -> None:
     """Tell a person what is wrong with a command line, and where its help is."""
     where = " ".join(["engram", *error.path.split(), "--help"])
-    sys.stderr.write(f"engram: {shown(str(error))}\nTry `{where}`.\n")
+    sys.stderr.write(f"engram: {escape_hidden(str(error))}\nTry `{where}`.\n")
 
 
 def _rows(path: str, program: Group, sections: Mapping[str, Iterable[str]]) -> Iterator[Row]:
@@ -54,7 +54,7 @@ def _rows(path: str, program: Group, sections: Mapping[str, Iterable[str]]) -> I
 
 
 def _verb(name: str, verb: Verb) -> Iterator[Row]:
-    declared = list(described(parameters(verb)))
+    declared = list(describe_parameters(parameters(verb)))
     arguments = [(written, text) for kind, written, text in declared if kind == "argument"]
     options = [(written, text) for kind, written, text in declared if kind == "option"]
     yield [("Usage: ", "bold"), " ".join([name, *(written for written, _ in arguments), "[OPTIONS]"])]
@@ -76,12 +76,12 @@ def summary(found: "Verb | Group") -> str:
     return " ".join(text.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
 
 
-def described(declared: "Iterator[Parameter] | Sequence[Parameter]") -> Iterator[tuple[str, str, str]]:
+def describe_parameters(declared: "Iterator[Parameter] | Sequence[Parameter]") -> Iterator[tuple[str, str, str]]:
     """Each parameter of a verb: `argument` or `option`, how it is written, its help."""
     for parameter in declared:
         spec = parameter.spec
         if isinstance(spec, Positional):
-            written = spec.metavar if parameter.required or spec.metavar.startswith("[") else f"[{spec.metavar}]"
+            written = spec.metavar if parameter.is_required or spec.metavar.startswith("[") else f"[{spec.metavar}]"
             yield "argument", written, spec.help
         else:
             written = f"{', '.join(spec.names)} {spec.metavar}".strip()
@@ -93,11 +93,11 @@ def _with_default(text: str, default: Any) -> str:
 
 
 def _global_rows() -> list[tuple[str, str]]:
-    return [*((written, text) for _, written, text in described(GLOBALS)), ("-h, --help", "Show this help.")]
+    return [*((written, text) for _, written, text in describe_parameters(GLOBALS)), ("-h, --help", "Show this help.")]
 
 
 def _width() -> int:
-    return min(shutil.get_terminal_size().columns, WIDEST)
+    return min(shutil.get_terminal_size().columns, MAX_WIDTH)
 
 
 def _paragraphs(text: str) -> Iterator[Row]:

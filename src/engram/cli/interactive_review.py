@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.cli import display
-from engram.cli.display import ago, line, moment, shown
-from engram.cli.editor import edited
+from engram.cli.display import ago, escape_hidden, line, moment
+from engram.cli.editor import edit_fields
 from engram.cli.keys import can_read_keys, read_key
 from engram.cli.surface import Surface, reason_for_person, require_person
 from engram.model.errors import EngramError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.provenance import Provenance
     from engram.review.queue import ReviewItem
-    from engram.review.retellings import RetoldAs
+    from engram.review.retellings import NumberedRetelling
 
 _PAIR = {"n": "new", "o": "old", "b": "both", "m": "merge", "e": "edit"}
 CHOICES: Mapping[str, Mapping[str, str]] = {
@@ -59,14 +59,14 @@ _DONE = {
 _FORGET_DONE = {"approve": "retired", "reject": "kept"}
 CONTEXT_LINES = 3
 """Lines of a memory's context that the walk shows; `engram show` has all of it."""
-_STAYING = ("edit", "separate")
+_REPEATING_ACTIONS = ("edit", "separate")
 """Steps after which the item is asked about again."""
-_UNDECIDED = {"merge": "nothing merged", "edit": "nothing edited", "separate": "nothing taken out"}
+_INCOMPLETE_MESSAGES = {"merge": "nothing merged", "edit": "nothing edited", "separate": "nothing taken out"}
 """What is said where the person has not said enough for a decision."""
 
 
 @dataclass(frozen=True, slots=True)
-class WalkStep:
+class ReviewStep:
     """Something that was done in a walk: to which item, to which memory, and the number of the journal's entry."""
 
     item: "ReviewItem"
@@ -76,16 +76,16 @@ class WalkStep:
 
 
 @dataclass(slots=True)
-class Walk:
+class ReviewLoop:
     """One person, going through what waits."""
 
     surface: Surface
     mem: "Engram"
-    steps: list[WalkStep] = field(default_factory=list)
+    steps: list[ReviewStep] = field(default_factory=list)
     undone: list[int] = field(default_factory=list)
     """The numbers of the journal's entries that this walk's undos, and what they undid, have."""
 
-    def through(self, waiting: "list[ReviewItem]", more: int) -> None:
+    def run(self, waiting: "list[ReviewItem]", more: int) -> None:
         """Show each item and carry out what the person chooses; `more` wait beyond these."""
         number = 0
         while number < len(waiting):
@@ -101,10 +101,10 @@ class Walk:
             if action != "later" and not self._carry_out(item, action):
                 waiting = self._reread(waiting, number)
                 continue
-            number += action not in _STAYING
-            waiting = self._reread(waiting, number) if action in _STAYING else waiting
-            waiting = self._with_taken_out(waiting, number) if action == "separate" else waiting
-        decided = sum(step.action not in _STAYING for step in self.steps)
+            number += action not in _REPEATING_ACTIONS
+            waiting = self._reread(waiting, number) if action in _REPEATING_ACTIONS else waiting
+            waiting = self._insert_separated(waiting, number) if action == "separate" else waiting
+        decided = sum(step.action not in _REPEATING_ACTIONS for step in self.steps)
         self.surface.say(f"engram: {decided} decided, {len(waiting) - decided + more} still waiting")
 
     def _provenance(self, item: "ReviewItem") -> "Provenance | None":
@@ -122,7 +122,7 @@ class Walk:
         found.sort(key=lambda one: one.waits_as != item.waits_as)
         return [*waiting[:number], *found[:1], *waiting[number + 1 :]]
 
-    def _with_taken_out(self, waiting: "list[ReviewItem]", number: int) -> "list[ReviewItem]":
+    def _insert_separated(self, waiting: "list[ReviewItem]", number: int) -> "list[ReviewItem]":
         """The items, with what was just taken out of the one at a place after it."""
         taken = self.mem.review.queue(1, about=self.steps[-1].memory_id)
         return [*waiting[: number + 1], *taken, *waiting[number + 1 :]]
@@ -154,14 +154,14 @@ class Walk:
     def _carry_out(self, item: "ReviewItem", action: str) -> bool:
         """Whether the person may go on to the next item; where nothing was decided, that is said and the item asked about again."""
         try:
-            memory = self._decided(item, action)
+            memory = self._apply_action(item, action)
         except EngramError as error:
             self.surface.say(f"engram: {error}")
             return False
         if memory is None:
-            self.surface.say(f"engram: {_UNDECIDED[action]}")
+            self.surface.say(f"engram: {_INCOMPLETE_MESSAGES[action]}")
             return False
-        self.steps.append(WalkStep(item, action, memory.id, self._last_seq(memory.id)))
+        self.steps.append(ReviewStep(item, action, memory.id, self._last_seq(memory.id)))
         done = (_FORGET_DONE if item.waits_as == "forget" else _DONE)[action]
         display.lines([("  ✓ ", "green"), f"{done} ", (memory.id, "cyan")], [""])
         return True
@@ -171,7 +171,7 @@ class Walk:
 
         return last_decision(self.mem.store.history(memory_id)).seq
 
-    def _decided(self, item: "ReviewItem", action: str) -> Memory | None:
+    def _apply_action(self, item: "ReviewItem", action: str) -> Memory | None:
         """Carry out one decision; None where the person has not said enough for it."""
         review, actor, ref, shown = self.mem.review, self.surface.actor, item.memory.id, _memories(item)
         if action == "edit":
@@ -202,7 +202,7 @@ class Walk:
                 self.surface.ask("  When does the old one apply? ") or "",
             )
         if keep != "old":
-            merged = item.memory.but(statement=statement or item.memory.statement)
+            merged = item.memory.replace(statement=statement or item.memory.statement)
             require_person(item.memory, reason_for_person(item.memory) or reason_for_person(merged))
         return self.mem.review.resolve(
             item.memory.id,
@@ -224,24 +224,24 @@ class Walk:
         statement = self.surface.ask("  The merged statement: ") if refs else ""
         if not refs or not statement:
             return None
-        merged = memory.but(statement=statement)
+        merged = memory.replace(statement=statement)
         require_person(memory, reason_for_person(memory) or reason_for_person(merged))
         refs.append(memory.id)
         return self.mem.review.merge(refs, statement, actor=self.surface.actor, shown=[memory, *shown])
 
     def _separate(self, item: "ReviewItem") -> Memory | None:
         """The candidate that a retelling becomes; the person is asked which, where there are several."""
-        from engram.review.retellings import retold
+        from engram.review.retellings import group_retellings
 
         typed: str | None = "1"
-        if len(retold(self.mem.store, item.memory)) > 1:
+        if len(group_retellings(self.mem.store, item.memory)) > 1:
             typed = self.surface.ask("  Which retelling? (its number) ")
         if not typed or not typed.strip().isdecimal():
             return None
         return self.mem.review.separate(item.memory.id, int(typed), actor=self.surface.actor, shown=_memories(item))
 
     def _edit(self, memory: Memory) -> Memory | None:
-        changes = edited(self.surface, memory)
+        changes = edit_fields(self.surface, memory)
         if not changes:
             return None
         before = self._last_seq(memory.id)
@@ -270,13 +270,13 @@ class Walk:
             gone = {place for place, one in enumerate(waiting) if one.memory.id == undone.id}
             waiting = [one for place, one in enumerate(waiting) if place not in gone]
             number -= sum(place < number for place in gone)
-        place = _place(waiting, step.item)
+        place = _find_position(waiting, step.item)
         if place is None:
             waiting, place = [*waiting[:number], step.item, *waiting[number:]], number
         return self._reread(waiting, place), place
 
 
-def _place(waiting: "list[ReviewItem]", item: "ReviewItem") -> int | None:
+def _find_position(waiting: "list[ReviewItem]", item: "ReviewItem") -> int | None:
     """Where an item is among those that wait, even if it waits as something else since."""
     found = [place for place, one in enumerate(waiting) if one.memory.id == item.memory.id]
     found.sort(key=lambda place: waiting[place].waits_as != item.waits_as)
@@ -312,25 +312,25 @@ def _draw_item(item: "ReviewItem", provenance: "Provenance | None", now: datetim
 
 
 def _draw_one(label: str, memory: Memory, now: datetime) -> None:
-    display.lines([(f"  {label:<4}" if label else "  ", "bold magenta"), (shown(memory.statement), "bold")])
+    display.lines([(f"  {label:<4}" if label else "  ", "bold magenta"), (escape_hidden(memory.statement), "bold")])
     where = (
         f"{memory.id} · {memory.type} · {memory.scope} · from {memory.source or 'unknown'} · {ago(memory.created, now)}"
     )
     indent = "  " if not label else "      "
     display.lines([(f"{indent}{where}", "bright_black")])
-    for name, text in _beside(memory):
+    for name, text in _detail_fields(memory):
         display.lines([(f"{indent}{name}: ", "bright_black"), text])
 
 
-def _beside(memory: Memory) -> "list[tuple[str, str]]":
+def _detail_fields(memory: Memory) -> "list[tuple[str, str]]":
     """What else a memory says, and for how long: it is decided about as well."""
     since, until = (moment(at) if at is not None else "" for at in (memory.valid_from, memory.valid_until))
     context = "\n".join(memory.context.splitlines()[:CONTEXT_LINES])
     told = [
         ("name", line(memory.name)),
-        ("situation", shown(memory.situation)),
-        ("why", shown(memory.rationale)),
-        ("context", shown(context) + (" …" if context != memory.context.rstrip("\n") else "")),
+        ("situation", escape_hidden(memory.situation)),
+        ("why", escape_hidden(memory.rationale)),
+        ("context", escape_hidden(context) + (" …" if context != memory.context.rstrip("\n") else "")),
         ("domain", line(memory.domain)),
         ("tags", line(", ".join(memory.tags))),
         ("cues", line("; ".join(memory.cues))),
@@ -356,7 +356,7 @@ def draw_provenance(found: "Provenance", indent: str = "", without: str = "") ->
         display.lines([(f"{indent}gates: {line(found.gates)}", "bright_black")])
 
 
-def draw_retellings(found: Sequence["RetoldAs"], indent: str = "") -> None:
+def draw_retellings(found: Sequence["NumberedRetelling"], indent: str = "") -> None:
     """What was said later and taken for the same, with the number that `separate` takes."""
     for one in found:
         where = ", ".join(filter(None, (f"in {line(one.session)}" if one.session else "", moment(one.at))))

@@ -10,10 +10,10 @@ from typing import Any
 
 END = ("\x04", "\x1a")
 """Keys that end the input: Ctrl-D, and Ctrl-Z where it does not suspend."""
-_LONGEST_CHARACTER = 4
-_LOOKED_UP = 0.5
+_MAX_CHARACTER_BYTES = 4
+_SIGNAL_CHECK_SECONDS = 0.5
 """Seconds after which a wait for a key looks for signals."""
-_LATEST = 0.05
+_KEY_REST_SECONDS = 0.05
 """Seconds in which the rest of an arrow key arrives."""
 
 
@@ -35,13 +35,13 @@ def read_key(ask: Callable[[], None]) -> str | None:
 
     What was typed before the question is dropped: nobody decides about what they have not seen. The terminal is put back however this ends: an interrupt, a signal to terminate, a terminal that went away.
     """
-    with _key_by_key() as descriptor:
+    with _cbreak_mode() as descriptor:
         ask()
         # A signal that comes just before a read begins is handled only when it returns, so that none waits for long.
-        while not select.select([descriptor], [], [], _LOOKED_UP)[0]:
+        while not select.select([descriptor], [], [], _SIGNAL_CHECK_SECONDS)[0]:
             pass
         pressed = os.read(descriptor, 1)
-        while 0 < len(pressed) < _LONGEST_CHARACTER and pressed[0] >= 0x80 and not _is_whole(pressed):
+        while 0 < len(pressed) < _MAX_CHARACTER_BYTES and pressed[0] >= 0x80 and not _is_whole(pressed):
             pressed += os.read(descriptor, 1)
         if pressed == b"\x1b":
             _drop_rest(descriptor)
@@ -60,19 +60,19 @@ def _is_whole(pressed: bytes) -> bool:
 
 def _drop_rest(descriptor: int) -> None:
     """Drop what an arrow or function key sends after Escape; its letters are no decisions."""
-    while select.select([descriptor], [], [], _LATEST)[0] and os.read(descriptor, 32):
+    while select.select([descriptor], [], [], _KEY_REST_SECONDS)[0] and os.read(descriptor, 32):
         pass
 
 
 @contextlib.contextmanager
-def _key_by_key() -> Iterator[int]:
+def _cbreak_mode() -> Iterator[int]:
     """Stdin without echo and line editing; Ctrl-C still interrupts."""
     import termios
     import tty
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    with _ending_politely():
+    with _exit_on_signals():
         try:
             tty.setcbreak(descriptor, termios.TCSAFLUSH)
             yield descriptor
@@ -82,7 +82,7 @@ def _key_by_key() -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _ending_politely() -> Iterator[None]:
+def _exit_on_signals() -> Iterator[None]:
     """Turn signals that would end the process at once into `SystemExit`, so that the terminal is put back."""
 
     def leave(number: int, _frame: Any) -> None:

@@ -11,7 +11,7 @@ from engram.cli.parser import HelpRequested, UsageError, read
 from engram.verbs import FAMILIES, SECTIONS, find_declaration
 from engram.verbs.declaration import Command, Group, Verb
 
-LASTING = frozenset({"mcp", "bench", "worker"})
+LONG_RUNNING_VERBS = frozenset({"mcp", "bench", "worker"})
 """Verbs that keep running; the others answer once and end."""
 
 
@@ -47,11 +47,11 @@ def main(arguments: Sequence[str]) -> None:
         with report_errors(Surface()):
             raise SystemExit(help_text.show(request, PROGRAM, SECTIONS)) from None
     except UsageError as error:
-        from engram.cli.help import complain
+        from engram.cli.help import print_usage_error
         from engram.cli.surface import USAGE, Surface
 
-        complain(error)
-        Surface(as_json="--json" in arguments).failed(str(error), USAGE)
+        print_usage_error(error)
+        Surface(as_json="--json" in arguments).report_failure(str(error), USAGE)
         raise SystemExit(USAGE) from None
     from engram.cli.surface import perform
 
@@ -79,7 +79,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A memory may contain half a character; printing it must not end the program.
         cast(Any, stream).reconfigure(errors="backslashreplace")
-    if not LASTING.intersection(sys.argv[1:3]):
+    if not LONG_RUNNING_VERBS.intersection(sys.argv[1:3]):
         # One scan is over before a second thread has started.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # Nearly everything that is made while modules load stays; looking for garbage among it is a tenth of a cold start.
@@ -92,9 +92,9 @@ def run() -> None:
         finally:
             sys.stdout.flush()
     except OSError:  # nobody reads what is left to print; an error of a verb was reported before
-        from engram.cli.surface import leave_quietly
+        from engram.cli.surface import exit_quietly
 
-        leave_quietly()
+        exit_quietly()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class Parameter:
         self.name, self.spec, self.kind, self.default = name, spec, kind, default
 
     @property
-    def required(self) -> bool:
+    def is_required(self) -> bool:
         """Whether it must be given."""
         return self.default is REQUIRED
 
@@ -117,7 +117,9 @@ class _Reader:
         declared = [*parameters(verb), *GLOBALS]
         loose = self._take_options(_by_name(declared))
         self._take_arguments(loose, [p for p in declared if isinstance(p.spec, Positional)])
-        found = {p.name: self._value(p) for p in declared if self._is_given(p) or p.required or p.is_always_passed_on}
+        found = {
+            p.name: self._value(p) for p in declared if self._is_given(p) or p.is_required or p.is_always_passed_on
+        }
         return {**{p.name: p.default for p in GLOBALS}, **found}
 
     def _is_given(self, parameter: Parameter) -> bool:
@@ -181,7 +183,7 @@ class _Reader:
             return parameter.kind.collect(value) if parameter.kind.is_many else value
         if parameter.variable:
             return self._parse(parameter, parameter.variable)
-        if parameter.required:
+        if parameter.is_required:
             self._refuse(f"{parameter.spec.label} is missing: {parameter.spec.help}")
         return parameter.default
 

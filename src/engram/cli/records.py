@@ -56,12 +56,12 @@ def decision_data(decision: "Decision", now: datetime) -> dict[str, Any]:
         "reason": decision.reason,
         "memory": memory_data(decision.memory, now) if decision.memory else None,
         "other": memory_data(decision.other, now) if decision.other else None,
-        "related": [_related(one, decision, now) for one in decision.related],
+        "related": [_related_data(one, decision, now) for one in decision.related],
         **({"warnings": list(decision.warnings)} if decision.warnings else {}),
     }
 
 
-def _related(one: "Related", decision: "Decision", now: datetime) -> dict[str, Any]:
+def _related_data(one: "Related", decision: "Decision", now: datetime) -> dict[str, Any]:
     """A memory that a new one may outdate or contradict, and the command that replaces it."""
     return {
         "relation": one.relation,
@@ -77,10 +77,10 @@ def superseding_command(decision: "Decision", one: "Related") -> str:
     import shlex
 
     statement = decision.memory.statement if decision.memory is not None else "…"
-    return f"engram learn {shlex.quote(statement)} --supersedes {one.memory.id}{_placed(decision)}"
+    return f"engram learn {shlex.quote(statement)} --supersedes {one.memory.id}{_scope_option(decision)}"
 
 
-def _placed(decision: "Decision") -> str:
+def _scope_option(decision: "Decision") -> str:
     scope = decision.memory.scope if decision.memory is not None else GLOBAL
     return "" if scope == GLOBAL else f" --scope {scope}"
 
@@ -199,17 +199,17 @@ def injection_data(injection: "Injection", now: datetime) -> dict[str, Any]:
         "text": injection.text,
         "tokens": injection.tokens,
         "budget": injection.budget,
-        "directives": [_injected(item, now) for item in injection.directives],
-        "consider": [_injected(item, now) for item in injection.consider],
-        "related": [_injected(item, now) for item in injection.related],
-        "unconfirmed": [_injected(item, now) for item in injection.unconfirmed],
+        "directives": [_injected_data(item, now) for item in injection.directives],
+        "consider": [_injected_data(item, now) for item in injection.consider],
+        "related": [_injected_data(item, now) for item in injection.related],
+        "unconfirmed": [_injected_data(item, now) for item in injection.unconfirmed],
         "sessions": plain(injection.sessions),
         "left_out": plain(injection.left_out),
         "warnings": list(injection.warnings),
     }
 
 
-def _injected(item: "Injected", now: datetime) -> dict[str, Any]:
+def _injected_data(item: "Injected", now: datetime) -> dict[str, Any]:
     return {
         "id": item.memory.id,
         "score": item.score,

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 
-from engram.cli.help import described, full_help
+from engram.cli.help import describe_parameters, full_help
 from engram.cli.main import PROGRAM
 from engram.cli.parser import parameters
 from engram.verbs import SECTIONS
@@ -68,7 +68,7 @@ def _group(name: str, group: Group) -> Iterator[str]:
 
 
 def _verb(name: str, verb: Verb, level: int = 2) -> str:
-    declared = list(described(parameters(verb)))
+    declared = list(describe_parameters(parameters(verb)))
     usage = " ".join(["engram", name, *(written for kind, written, _ in declared if kind == "argument")])
     options = " [OPTIONS]" if any(kind == "option" for kind, _, _ in declared) else ""
     rows = [f"| `{_cell(written)}` | {_cell(text)} |" for _, written, text in declared]

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from engram.model.arguments import half_character
+from engram.model.arguments import half_character_error
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field
 from engram.model.logs import start_logging
 from engram.model.memory import Memory
-from engram.text.display import one_line, shown, visible_json
+from engram.text.display import escape_hidden, one_line, visible_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,7 +49,7 @@ class Surface:
         return HUMAN if self.person else "agent"
 
     @property
-    def drawn(self) -> bool:
+    def can_draw(self) -> bool:
         """Whether answers go to a terminal, and may be drawn."""
         return not self.as_json and sys.stdout.isatty()
 
@@ -97,14 +97,14 @@ class Surface:
         self.answered = True
         sys.stdout.write(visible_json(text) + "\n")
 
-    def failed(self, message: str, code: int) -> None:
+    def report_failure(self, message: str, code: int) -> None:
         """Tell a program that reads JSON what went wrong, unless it has its answer."""
         if self.as_json and not self.answered:
             self.json({"error": message, "code": code})
 
     def say(self, text: str) -> None:
         """A remark to the person, on stderr."""
-        sys.stderr.write(shown(text) + "\n")
+        sys.stderr.write(escape_hidden(text) + "\n")
 
     def hint(self, text: str) -> None:
         """What to do next, for a person; programs that read JSON are spared it."""
@@ -124,7 +124,7 @@ class Surface:
 
     def prompt(self, text: str) -> None:
         """Something on stderr, without a new line: a question, or the key that answered it."""
-        sys.stderr.write(shown(text))
+        sys.stderr.write(escape_hidden(text))
         sys.stderr.flush()
 
     def ask(self, question: str) -> str | None:
@@ -152,7 +152,7 @@ def _home(given: str | None) -> Path | None:
     return None if given is None else Path(given)
 
 
-def leave_quietly() -> NoReturn:
+def exit_quietly() -> NoReturn:
     """End after the reader of stdout has left: it has what it wanted. Python would complain once more when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(FAILED) from None
@@ -164,24 +164,24 @@ def report_errors(surface: Surface) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        leave_quietly()
+        exit_quietly()
     except (EngramError, OSError) as error:
         from engram.gates.secrets.scan import redact
 
         told = redact(message_of(error))[0]
-        sys.stderr.write(f"engram: {shown(told)}\n")
-        surface.failed(told, code_of(error))
+        sys.stderr.write(f"engram: {escape_hidden(told)}\n")
+        surface.report_failure(told, code_of(error))
         raise SystemExit(code_of(error)) from None
     except UnicodeEncodeError as error:
-        sys.stderr.write(f"engram: {half_character(error)}\n")
-        surface.failed(str(half_character(error)), USAGE)
+        sys.stderr.write(f"engram: {half_character_error(error)}\n")
+        surface.report_failure(str(half_character_error(error)), USAGE)
         raise SystemExit(USAGE) from None
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
         told = f"Unexpected {type(error).__name__} inside Engram; set {DEBUG}=1 to see where, and please report it"
         sys.stderr.write(f"engram: {told}\n")
-        surface.failed(told, FAILED)
+        surface.report_failure(told, FAILED)
         raise SystemExit(FAILED) from None
 
 
@@ -194,7 +194,7 @@ def code_of(error: BaseException) -> int:
 
 def message_of(error: EngramError | OSError) -> str:
     """An error as one line that a person can act on."""
-    if isinstance(error, FileNotFoundError) and not error.filename and _is_lost():
+    if isinstance(error, FileNotFoundError) and not error.filename and _is_directory_removed():
         return "the current directory does not exist any more; change to another one"
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
@@ -202,7 +202,7 @@ def message_of(error: EngramError | OSError) -> str:
     return str(error) or type(error).__doc__ or type(error).__name__
 
 
-def _is_lost() -> bool:
+def _is_directory_removed() -> bool:
     """Whether the directory that this process runs in was removed."""
     try:
         Path.cwd()
@@ -221,13 +221,13 @@ def text_or_stdin(text: str) -> str:
         raise InvalidInput(f"stdin is not UTF-8 (byte {error.start})") from None
 
 
-IN_FORCE = ("active", "dormant")
+CURRENT_STATUSES = ("active", "dormant")
 _TERMINAL = Path("/dev/tty")
 
 
 def reason_for_person(memory: Memory) -> str:
     """Why only a person may activate this memory; "" when anyone may, or when it is active already."""
-    if memory.status in IN_FORCE:
+    if memory.status in CURRENT_STATUSES:
         return ""
     from engram.gates.instructions import injection_problem
     from engram.gates.trust import tier_3_reason
@@ -240,7 +240,7 @@ def lowers_tier(memory: Memory, type_name: str) -> bool:
     """Whether another type would let an inactive memory bypass a person."""
     from engram.model.types import type_or_default
 
-    return memory.status not in IN_FORCE and type_or_default(type_name).tier < type_or_default(memory.type).tier
+    return memory.status not in CURRENT_STATUSES and type_or_default(type_name).tier < type_or_default(memory.type).tier
 
 
 def require_person(memory: Memory, reason: str) -> bool:
@@ -281,7 +281,7 @@ def prove_person(held: Sequence[tuple[Memory, str]]) -> None:
                 raise OSError
             code = f"{secrets.randbelow(9000) + 1000}"
             for memory, why in held:
-                told.write(f"{memory.id} needs a person: {shown(why)}.\n  {one_line(memory.statement)}\n")
+                told.write(f"{memory.id} needs a person: {escape_hidden(why)}.\n  {one_line(memory.statement)}\n")
             told.write(f"Type {code}: ")
             told.flush()
             answer = heard.readline().strip()

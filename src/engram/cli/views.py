@@ -5,14 +5,14 @@ from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
-from engram.cli.display import Cell, Column, age, ago, line, moment, shown
+from engram.cli.display import Cell, Column, age, ago, escape_hidden, line, moment
 from engram.cli.records import plain, superseding_command
 from engram.cli.surface import FAILED
 from engram.model.lazy import dataclass
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import links_at
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.cli.surface import Surface
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from engram.store.protocol import Image
 
 TRACE_TOKENS = 2_000
-MOST_LEFT_OUT = 20
+MAX_LEFT_OUT = 20
 """Documents left out that a reader is shown; JSON has all of them."""
-_ASKED = {
+_INTENT_WORDS = {
     "current": "the current value",
     "historical": "a past value",
     "event": "what happened",
@@ -78,7 +78,7 @@ def card(memory: "Memory", now: datetime, file: str = "") -> None:
     display.lines([(memory.id, "bold cyan"), "  ", (memory.name, "bright_black")])
     if display.on_terminal():
         display.write()
-        display.fields([("", (shown(memory.statement), "bold"))])
+        display.fields([("", (escape_hidden(memory.statement), "bold"))])
         display.write()
     else:
         display.fields([("statement", memory.statement)])
@@ -241,19 +241,19 @@ def injection(found: "Injection") -> None:
     display.block(found.text)
 
 
-def understood(recall: "Recall") -> str:
+def interpretation_line(recall: "Recall") -> str:
     """One line: what the question asks for and of which time, with the words that said so."""
     question = recall.understood
     reason = f" (“{question.reason}”)" if question and recall.intent != "current" else ""
     phrase = f" (“{question.phrase}”)" if question and question.phrase else ""
     if recall.window is None:
-        return f"interpreted as a question about {_ASKED[recall.intent]}{reason}"
+        return f"interpreted as a question about {_INTENT_WORDS[recall.intent]}{reason}"
     since, until = moment(recall.window.since), moment(recall.window.until)
     ends = [f"from {since}" if since else "", f"until {until}" if until else ""]
-    return f"interpreted as a question about {_ASKED[recall.intent]}{reason}, {' '.join(end for end in ends if end)}{phrase}"
+    return f"interpreted as a question about {_INTENT_WORDS[recall.intent]}{reason}, {' '.join(end for end in ends if end)}{phrase}"
 
 
-def account(surface: "Surface", told: "RecallTrace", room: int, at: "datetime") -> None:
+def print_trace(surface: "Surface", told: "RecallTrace", room: int, at: "datetime") -> None:
     """Print how a recall's answer came about; exit 1 where an expected term is missing."""
     if surface.as_json:
         from engram.cli.records import budget_data, recall_data
@@ -261,13 +261,13 @@ def account(surface: "Surface", told: "RecallTrace", room: int, at: "datetime") 
         surface.warn(told.recall.warnings)
         surface.json({**recall_data(told.recall, at, explain=True), **budget_data(told, room)})
     else:
-        _draw_account(told, room)
+        _draw_trace(told, room)
     if told.missing_expected_terms:
         surface.hint(f"engram: missing: {', '.join(told.missing_expected_terms)}")
         raise SystemExit(FAILED)
 
 
-def _draw_account(told: "RecallTrace", room: int) -> None:
+def _draw_trace(told: "RecallTrace", room: int) -> None:
     trace = told.recall.trace
     assert trace is not None
     display.lines([""])
@@ -284,7 +284,7 @@ def _draw_account(told: "RecallTrace", room: int) -> None:
 
 def _draw_reading(recall: "Recall", trace: "Trace") -> None:
     question = trace.question
-    _row("intent", f"{recall.intent}, {_ASKED[recall.intent]}", "bold", question.reason)
+    _row("intent", f"{recall.intent}, {_INTENT_WORDS[recall.intent]}", "bold", question.reason)
     if recall.window is not None:
         since, until = moment(recall.window.since) or "…", moment(recall.window.until) or "…"
         _row("window", f"{since} until {until}", "bold", f"“{question.phrase}”" if question.phrase else "")
@@ -307,10 +307,10 @@ def _draw_search(number: int, search: "SearchTrace") -> None:
 
 
 def _draw_left_out(told: "RecallTrace", trace: "Trace") -> None:
-    for one in trace.filtered[:MOST_LEFT_OUT]:
+    for one in trace.filtered[:MAX_LEFT_OUT]:
         _row("left out", one.id, "bright_black", one.reason)
-    if len(trace.filtered) > MOST_LEFT_OUT:
-        _row("left out", f"{len(trace.filtered) - MOST_LEFT_OUT} more; --json names them", "bright_black")
+    if len(trace.filtered) > MAX_LEFT_OUT:
+        _row("left out", f"{len(trace.filtered) - MAX_LEFT_OUT} more; --json names them", "bright_black")
     for name in told.trimmed:
         _row("trimmed", name, "yellow", "no room left")
     for name in told.superseded:
@@ -323,7 +323,7 @@ def _row(name: str, value: str, style: str = "bold", aside: str = "") -> None:
     display.lines([(f"{name:<12}", style), line(value), (f"  ({line(aside)})" if aside else "", "bright_black")])
 
 
-_SILENT = frozenset({"updated", "activation.seq"})
+_UNINFORMATIVE_FIELDS = frozenset({"updated", "activation.seq"})
 """Fields that change with every step and say nothing by it."""
 _ABSENT: Any = None
 
@@ -350,7 +350,9 @@ def changed_fields(before: "Memory | None", after: "Memory | None") -> dict[str,
     """The fields in which two images differ; for the first one, those that are not empty."""
     old, new = _flat(before), _flat(after)
     names = dict.fromkeys([*old, *new])
-    different = {name: (old.get(name, _ABSENT), new.get(name, _ABSENT)) for name in names if name not in _SILENT}
+    different = {
+        name: (old.get(name, _ABSENT), new.get(name, _ABSENT)) for name in names if name not in _UNINFORMATIVE_FIELDS
+    }
     return {
         name: pair
         for name, pair in different.items()
@@ -443,10 +445,10 @@ def _words(value: Any) -> str:
         return (
             "{" + ", ".join(f"{key}: {_words(item)}" for key, item in value.items() if item not in ("", {}, None)) + "}"
         )
-    return shown(str(value))
+    return escape_hidden(str(value))
 
 
-SILENT = timedelta(hours=1)
+MAX_TASK_SILENCE = timedelta(hours=1)
 """A running task that says nothing for longer has probably lost its process."""
 _STATES = {"running": "green", "paused": "yellow", "completed": "cyan", "failed": "red"}
 
@@ -503,7 +505,7 @@ def draw_task(found: TaskProgress, now: datetime) -> None:
             ("ended", moment(task.ended)),
             ("last sign", ago(now - found.idle, now)),
             ("events", f"{found.event_count:,}"),
-            ("waits", f"{counted(found.waiting, 'job')}: engram worker" if found.waiting else ""),
+            ("waits", f"{format_count(found.waiting, 'job')}: engram worker" if found.waiting else ""),
             ("metadata", ", ".join(f"{key}={value}" for key, value in task.metadata.items())),
         ]
     )

@@ -1,5 +1,5 @@
 """The client: opens a store, wires the facets, and has the everyday verbs."""
 
-from engram.client.engram import PAUSED, Engram
+from engram.client.engram import PAUSED_MESSAGE, Engram
 
-__all__ = ["PAUSED", "Engram"]
+__all__ = ["PAUSED_MESSAGE", "Engram"]

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from engram.model.arguments import (
-    ANY,
+    ANY_STATUS,
     checked_kinds,
     checked_mapping,
     checked_statuses,
     checked_window,
-    words,
+    read_words,
 )
 from engram.model.errors import InvalidInput
-from engram.model.fields import FILTER_ALIASES, aware, renamed
+from engram.model.fields import FILTER_ALIASES, aware, resolve_aliases
 from engram.rules.scopes import parse_scope
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class OpenOptions(TypedDict, total=False):
 OWNERS = ("agent_id", "user_id")
 FILTER_TIMES = ("since", "until", "as_of", "known_at")
 FIELD_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
-_OF_EVENTS = ("session", "roles")
+_EVENT_FILTERS = ("session", "roles")
 """Filters that only apply to events."""
 
 
@@ -53,7 +53,7 @@ def owner_scope(agent_id: str | None = None, user_id: str | None = None) -> str:
         _check_owner(given, name)
     if not named:
         raise InvalidInput("name an owner: agent_id, user_id or both")
-    parts = [_escaped(given) for given in named.values()]
+    parts = [_escape_name(given) for given in named.values()]
     return parse_scope(f"{'user' if agent_id is None else 'agent'}:{'/'.join(parts)}")
 
 
@@ -65,12 +65,12 @@ def _check_owner(given: Any, name: str) -> None:
         )
 
 
-def _escaped(name: str) -> str:
+def _escape_name(name: str) -> str:
     """The name with `/` escaped: the agent a/b is not the user b of the agent a."""
     return name.replace("%", "%25").replace("/", "%2F")
 
 
-def owned(given: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_owner(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with the owner's scope in place of the ids; raises `InvalidInput` for both an owner and a scope."""
     rest = dict(given)
     owner = {name: rest.pop(name) for name in OWNERS if name in rest}
@@ -85,29 +85,29 @@ def owned(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The scopes that name an owner; None where nobody is named."""
-    return words(owned(given).get("scope"), "scope")
+    return read_words(resolve_owner(given).get("scope"), "scope")
 
 
-def zoned(given: Mapping[str, Any], names: tuple[str, ...], zone: tzinfo) -> dict[str, Any]:
+def attach_zone(given: Mapping[str, Any], names: tuple[str, ...], zone: tzinfo) -> dict[str, Any]:
     """The arguments with the zone put to each of these times that has none."""
     times = {name: aware(given[name], zone) for name in names if given.get(name) is not None}
     return {**given, **times}
 
 
-def narrowed(given: Mapping[str, Any], zone: tzinfo) -> dict[str, Any]:
+def build_filters(given: Mapping[str, Any], zone: tzinfo) -> dict[str, Any]:
     """Filters as `ScopeResolver` takes them; raises `InvalidInput` for a combination that could never match."""
-    found = zoned(owned(renamed(given, FILTER_ALIASES)), FILTER_TIMES, zone)
+    found = attach_zone(resolve_owner(resolve_aliases(given, FILTER_ALIASES)), FILTER_TIMES, zone)
     for name in ("scope", "types", "tags", "roles"):
         if name in found:
-            found[name] = words(found[name], name)
+            found[name] = read_words(found[name], name)
     found["kinds"] = checked_kinds(found.get("kinds")) or ("memory",)
     if "status" in found:
         status = checked_statuses(found["status"])
-        found["status"] = ANY if ANY in (status or ()) else status
+        found["status"] = ANY_STATUS if ANY_STATUS in (status or ()) else status
     if "metadata" in found:
         found["metadata"] = checked_mapping(found["metadata"], "metadata")
     checked_window(found.get("since"), found.get("until"))
-    lost = next((name for name in _OF_EVENTS if found.get(name) and "event" not in found["kinds"]), None)
+    lost = next((name for name in _EVENT_FILTERS if found.get(name) and "event" not in found["kinds"]), None)
     if lost is not None:
         raise InvalidInput(f'{lost} only applies to events: add kinds=("event",)')
     return found

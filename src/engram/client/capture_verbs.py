@@ -5,19 +5,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engram.client.facets import PAUSED, Facets
+from engram.client.facets import PAUSED_MESSAGE, Facets
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import aware
 from engram.model.memory import Memory
-from engram.store.ledger import CONVERSATION, ledger_scope
+from engram.store.ledger import CONVERSATION_PREFIX, ledger_scope
 from engram.store.protocol import Progress
 from engram.store.states import is_paused
 from engram.verbs import store, work
-from engram.verbs.calls import declared
+from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
-    from engram.capture.extraction import Extracted
+    from engram.capture.extraction import ExtractedFact
     from engram.capture.harvest import Harvester, HarvestReport
     from engram.capture.import_report import ImportReport
 
@@ -30,7 +30,7 @@ ANOTHER_HARVEST = "another process harvests now; the waiting sessions are left t
 class CaptureVerbs(Facets):
     """The verbs that read what was said, and keep what is worth it."""
 
-    @declared(work.ADD_CONVERSATION)
+    @bind_verb(work.ADD_CONVERSATION)
     def add_conversation(
         self,
         user_message: str,
@@ -55,7 +55,7 @@ class CaptureVerbs(Facets):
         from engram.gates.secrets.scan import refuse_secret
 
         if is_paused(self.store):
-            raise Refused(PAUSED)
+            raise Refused(PAUSED_MESSAGE)
         session = session or session_id
         refuse_secret(session, "the session's id")
         refuse_secret(source, "the source")
@@ -65,16 +65,16 @@ class CaptureVerbs(Facets):
             user_message,
             assistant_response,
             scope=wanted,
-            session=session or f"{CONVERSATION}{wanted}",
+            session=session or f"{CONVERSATION_PREFIX}{wanted}",
             extract_assistant_response=extract_assistant_response,
             source=source,
             key=key,
         )
 
-    @declared(work.EXTRACT)
+    @bind_verb(work.EXTRACT)
     def extract(
         self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
-    ) -> "list[Extracted]":
+    ) -> "list[ExtractedFact]":
         """The facts that would be stored from turns, {"role", "content"} each, with their source; nothing is written."""
         from engram.capture.extraction import extract
         from engram.text.time.zone import in_zone
@@ -82,7 +82,7 @@ class CaptureVerbs(Facets):
         at = in_zone(self._clock(), self.time_zone)
         return extract(turns, at=at, extract_assistant_response=extract_assistant_response)
 
-    @declared(work.HARVEST)
+    @bind_verb(work.HARVEST)
     def harvest(
         self,
         path: str | Path | None = None,
@@ -122,7 +122,7 @@ class CaptureVerbs(Facets):
             found.add(run.harvest(selection))
         return found
 
-    @declared(work.HARVEST_SPOOLED)
+    @bind_verb(work.HARVEST_SPOOLED)
     def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
         """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
 
@@ -135,7 +135,7 @@ class CaptureVerbs(Facets):
         from engram.store import spool
 
         harvester, root = self._harvester(dry_run=False), self._local_root()
-        if not spool.waiting(root):
+        if not spool.count_waiting(root):
             return HarvestReport()
         with harvest_lock(root, seconds=0) as is_alone:
             if not is_alone:
@@ -148,7 +148,7 @@ class CaptureVerbs(Facets):
 
         return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
 
-    @declared(work.IMPORT_CHATS)
+    @bind_verb(work.IMPORT_CHATS)
     def import_chats(
         self,
         path: str | Path,
@@ -168,7 +168,7 @@ class CaptureVerbs(Facets):
         chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
         return chats.take(Path(path).absolute(), format)
 
-    @declared(store.IMPORT)
+    @bind_verb(store.IMPORT)
     def import_memories(
         self,
         path: str | Path,
@@ -218,7 +218,7 @@ class CaptureVerbs(Facets):
         from engram.capture.harvest import Harvester
 
         if is_paused(self.store):
-            raise Refused(PAUSED)
+            raise Refused(PAUSED_MESSAGE)
         return Harvester(
             store=self.store,
             learner=self._learner,

@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.client.facets import PAUSED
+from engram.client.facets import PAUSED_MESSAGE
 from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
-from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.cutoff import ABOUT_FLOOR, INJECT_FLOOR
 from engram.store.states import is_paused
 from engram.verbs import retrieval
-from engram.verbs.calls import declared
+from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 MAX_SUMMARY_TOKENS = 400
 """Tokens of the session summaries in an answer without a query."""
-MOST_FOR_TASK = 5
+MAX_TASK_MEMORIES = 5
 """Memories for each of the questions of a briefing."""
 
 
 class ContextVerbs(ReadVerbs):
     """The verbs that answer from memories and sources."""
 
-    @declared(retrieval.RECALL_CONTEXT)
+    @bind_verb(retrieval.RECALL_CONTEXT)
     def recall_context(
         self,
         query: str = "",
@@ -54,17 +54,17 @@ class ContextVerbs(ReadVerbs):
         (the newest ones if there are no transcripts). The text has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
         earlier `recall` to the same query. `wordings` are other wordings of the query, as in `recall`. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
         """
-        from engram.recall.context import BUDGET, RECENT, Page
+        from engram.recall.context import MAX_ANSWER_BYTES, MAX_RECENT_BYTES, Page
         from engram.recall.expansion import BY_RULES
 
         asked = bool(query.strip())
-        room = _room(budget, BUDGET if asked else RECENT)
+        room = _room(budget, MAX_ANSWER_BYTES if asked else MAX_RECENT_BYTES)
         with self._context(directory, progress, cancelled) as context:
             if not asked:
                 page = Page(room)
                 remembered = self._memories_between(directory, checked_length(limit) or 10)
                 stopped = context.recent(remembered, self._session_summaries(directory), page)
-                return _recalled(query, page, stopped, (), context)
+                return _assemble_context(query, page, stopped, (), context)
             found = memories or self.recall(query, wordings=wordings, scope=self._scopes_in(directory), limit=limit)
             if any(note.startswith(BY_RULES) for note in found.warnings):
                 context.refiner = None  # the model has just failed, and the answer says so
@@ -73,9 +73,9 @@ class ContextVerbs(ReadVerbs):
                 [found], [] if memories_only else [self._source_query(query, wordings)], page
             )
             summary = "" if memories_only else context.summary(query, page)
-            return _recalled(query, page, stopped, found.warnings, context, summary)
+            return _assemble_context(query, page, stopped, found.warnings, context, summary)
 
-    @declared(retrieval.PREPARE)
+    @bind_verb(retrieval.PREPARE)
     def prepare(
         self,
         task: str,
@@ -92,17 +92,18 @@ class ContextVerbs(ReadVerbs):
         is searched together with every question.
         """
         from engram.recall.briefing import Briefing, queries_of
-        from engram.recall.context import BUDGET, RecalledContext
-        from engram.text.display import cut, quoted
+        from engram.recall.context import MAX_ANSWER_BYTES, RecalledContext
+        from engram.text.display import cut, quote_text
 
         queries = queries_of(task)
         if not queries:
             raise InvalidInput("a task in words is needed, such as `write tests for the importer`")
         if is_paused(self.store):
-            return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED,)), "")
-        heading = f"# Before {quoted(cut(' '.join(task.split()), 200))}"
+            return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED_MESSAGE,)), "")
+        heading = f"# Before {quote_text(cut(' '.join(task.split()), 200))}"
         page = _page(
-            _room(budget, BUDGET) - len(heading.encode("utf-8", "replace")) - 2, summed_up=self.model is not None
+            _room(budget, MAX_ANSWER_BYTES) - len(heading.encode("utf-8", "replace")) - 2,
+            summed_up=self.model is not None,
         )
         scopes = self._scopes_in(directory)
         with self._context(directory, progress, cancelled) as context:
@@ -111,7 +112,7 @@ class ContextVerbs(ReadVerbs):
             notes = [note for one in found for note in one.warnings]
             used = [section.id for section in page.sections if section.id]
             notes += filter(None, [self._recaller.record_use("recalled", used)])
-            known = _recalled(task, page, stopped, notes, context, context.summary(task, page))
+            known = _assemble_context(task, page, stopped, notes, context, context.summary(task, page))
         return Briefing(task, queries, known, f"{heading}\n\n{known.text}" if known.sections else "")
 
     def _about_task(self, text: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
@@ -123,10 +124,10 @@ class ContextVerbs(ReadVerbs):
 
         query = SearchQuery(
             text,
-            MOST_FOR_TASK,
+            MAX_TASK_MEMORIES,
             wordings=checked_wordings(wordings),
-            filters=self._seen(scopes, {}),
-            min_relevance=HELPFUL,
+            filters=self._filters_for_read(scopes, {}),
+            min_relevance=INJECT_FLOOR,
             task=text,
         )
         finder = TaskMemoryFinder(self._recaller.searcher, self.store)
@@ -154,7 +155,7 @@ class ContextVerbs(ReadVerbs):
             refiner = SourceRefiner(self.model)
         try:
             yield ContextRecaller(
-                catalog, self._clock, self.time_zone, progress or _untold, cancelled or _never, refiner
+                catalog, self._clock, self.time_zone, progress or _ignore_progress, cancelled or _never, refiner
             )
         finally:
             catalog.close()
@@ -174,7 +175,7 @@ class ContextVerbs(ReadVerbs):
         from engram.recall.query import SearchQuery
         from engram.recall.search import with_terms
 
-        query = SearchQuery(text, wordings=checked_wordings(wordings), min_relevance=ABOUT)
+        query = SearchQuery(text, wordings=checked_wordings(wordings), min_relevance=ABOUT_FLOOR)
         return with_terms(query, self.time_zone)
 
     def _memories_between(
@@ -194,19 +195,19 @@ class ContextVerbs(ReadVerbs):
         from engram.embedding.tokenizer import count_tokens
         from engram.sessions.earlier import EarlierSessions
 
-        seen = self._seen(self._scopes_in(directory), {}).scopes
+        seen = self._filters_for_read(self._scopes_in(directory), {}).scopes
         return EarlierSessions(self._searcher, count_tokens, self.time_zone).newest(seen, MAX_SUMMARY_TOKENS)
 
 
 def _page(room: int, *, summed_up: bool) -> "Page":
     """A page for an answer, smaller where a model adds its summary."""
-    from engram.recall.context import SUMMARY, Page
+    from engram.recall.context import MAX_SUMMARY_BYTES, Page
 
-    aside = SUMMARY + 100 if summed_up and room >= 4 * SUMMARY else 0
+    aside = MAX_SUMMARY_BYTES + 100 if summed_up and room >= 4 * MAX_SUMMARY_BYTES else 0
     return Page(room - aside, summed_up=bool(aside))
 
 
-def _recalled(
+def _assemble_context(
     query: str, page: "Page", stopped: str, notes: Sequence[str], context: "ContextRecaller", summary: str = ""
 ) -> "RecalledContext":
     from engram.recall.context import RecalledContext, with_summary
@@ -217,7 +218,7 @@ def _recalled(
     return RecalledContext(query, tuple(page.sections), text, tuple(dict.fromkeys(warnings)), stopped, summary)
 
 
-def _untold(what: str, done: int, total: int) -> None:
+def _ignore_progress(what: str, done: int, total: int) -> None:
     """Report progress to nobody."""
 
 
@@ -226,10 +227,10 @@ def _never() -> bool:
 
 
 def _room(budget: int | None, default: int) -> int:
-    from engram.recall.context import LEAST_BUDGET
+    from engram.recall.context import MIN_ANSWER_BYTES
 
     if budget is None:
         return default
-    if type(budget) is not int or budget < LEAST_BUDGET:
-        raise InvalidInput(f"A budget of {budget!r:.40} bytes is too small (minimum {LEAST_BUDGET}).")
+    if type(budget) is not int or budget < MIN_ANSWER_BYTES:
+        raise InvalidInput(f"A budget of {budget!r:.40} bytes is too small (minimum {MIN_ANSWER_BYTES}).")
     return budget

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from engram.client.capture_verbs import CaptureVerbs
 from engram.client.context_verbs import ContextVerbs
-from engram.client.facets import PAUSED
+from engram.client.facets import PAUSED_MESSAGE
 from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
-from engram.model.arguments import words
+from engram.model.arguments import read_words
 from engram.model.errors import EmbedderError, InvalidInput
 from engram.model.fields import Owner
 from engram.model.lazy import dataclass, replace
@@ -25,7 +25,7 @@ from engram.store.scopes import working_directory
 from engram.store.sources import utc_now
 from engram.text.time.zone import VARIABLE, zone_named
 from engram.verbs import store
-from engram.verbs.calls import declared
+from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     ContextUpdates = list[ContextUpdate]
 
-__all__ = ["PAUSED", "Engram"]
+__all__ = ["PAUSED_MESSAGE", "Engram"]
 
 _LOG = Log("client")
 
@@ -57,7 +57,7 @@ class Setup:
         time_zone: str | tzinfo | None = None,
     ) -> Self:
         """From the settings file and its overrides; raises `InvalidInput` for settings that cannot be used."""
-        settings = _chosen(load_settings(config), embedder)
+        settings = _override_embedder(load_settings(config), embedder)
         _check_signals(settings, config)
         return cls(settings, _policy(policy, settings, config), _embedder(settings), _zone(time_zone, settings))
 
@@ -97,7 +97,7 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         server = requested_server(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else working_directory()
         now = clock or utc_now
-        with _LOG.timed("open", store="files" if server is None else "server"):
+        with _LOG.measure("open", store="files" if server is None else "server"):
             # Settings that cannot be used are reported before anything is created.
             setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy, time_zone)
             if server is not None:
@@ -156,16 +156,16 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
     ) -> None:
         self.close()
 
-    @declared(store.DOCTOR)
+    @bind_verb(store.DOCTOR)
     def doctor(self, *, seconds: float = 10) -> Report:
         """What is healthy, what is not, and how to fix it; it looks at the memories for about so many seconds."""
         from engram.upkeep.hook_health import hook_findings
         from engram.upkeep.scope_links import scope_finding
 
         found = self.upkeep.doctor(seconds=seconds)
-        return found.plus(last=[scope_finding(self.store, self.directory), *hook_findings(self.home)])
+        return found.with_findings(last=[scope_finding(self.store, self.directory), *hook_findings(self.home)])
 
-    @declared(store.GEN_CONTEXT)
+    @bind_verb(store.GEN_CONTEXT)
     def gen_context(
         self,
         path: str | Path | Sequence[str | Path] | None = None,
@@ -189,26 +189,26 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         paths = [path] if isinstance(path, str | Path) else path or ()
         for each in paths:
             refuse_secret(str(each), "the path")
-        scopes = words(self._named(owner), "scope")
+        scopes = read_words(self._requested_scope(owner), "scope")
         options = BlockOptions(scopes, tier, limit, budget)
         return self._context_files.update(list(map(Path, paths)), options, remove=remove, dry_run=dry_run)
 
-    @declared(store.CONTEXT_TEXT)
+    @bind_verb(store.CONTEXT_TEXT)
     def context_text(self, *, tier: int = 1, limit: int = 30, budget: int = 2000, **owner: Unpack[Owner]) -> str:
         """The memories that `gen_context` would quote in a file of the directory, grouped by kind; nothing is written."""
         from engram.recall.prompt.context_block import HEADER_LINES
         from engram.upkeep.context_files import BlockOptions
 
-        options = BlockOptions(words(self._named(owner), "scope"), tier, limit, budget).checked()
+        options = BlockOptions(read_words(self._requested_scope(owner), "scope"), tier, limit, budget).validate()
         return "\n".join(self._context_files.block(self.directory, options).lines[HEADER_LINES:])
 
-    @declared(store.HEALTH_CHECK)
+    @bind_verb(store.HEALTH_CHECK)
     def health_check(self, *, skip_embedding_test: bool = False) -> Report:
         """The report of `doctor`, and whether the embedder embeds a text."""
         found = self.doctor()
-        return found if skip_embedding_test else found.plus(last=[_embeds(self.store)])
+        return found if skip_embedding_test else found.with_findings(last=[_embeds(self.store)])
 
-    @declared(store.INDEX)
+    @bind_verb(store.INDEX)
     def rebuild_index(self, progress: Progress | None = None) -> None:
         """Rebuild the index from the files."""
         self.upkeep.rebuild_index(progress)
@@ -224,7 +224,7 @@ def _embeds(store: Store) -> Finding:
     return Finding.of("embedding", True, f"texts are embedded in {made.shape[1]} dimensions")
 
 
-def _chosen(settings: Settings, embedder: str | None) -> Settings:
+def _override_embedder(settings: Settings, embedder: str | None) -> Settings:
     return settings if embedder is None else replace(settings, embedder=embedder)
 
 

@@ -8,8 +8,8 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import FIELD_TIMES, named_owner, narrowed, owned, zoned
-from engram.model.arguments import words
+from engram.client.arguments import FIELD_TIMES, attach_zone, build_filters, named_owner, resolve_owner
+from engram.model.arguments import read_words
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.fields import Owner
@@ -20,13 +20,20 @@ from engram.rules.scopes import EVERYWHERE, GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.ledger import ledger_scope
 from engram.store.protocol import Filters, Store
-from engram.store.references import REFERRING, find_memory, find_task, hide_foreign_links, refuse_move, resolve_links
+from engram.store.references import (
+    REFERENCE_FIELDS,
+    find_memory,
+    find_task,
+    hide_foreign_links,
+    refuse_move,
+    resolve_links,
+)
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
 from engram.verbs import retrieval
-from engram.verbs.calls import declared
+from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     from engram.capture.add import Adder
     from engram.capture.buffer import CaptureBuffer
     from engram.capture.conversation import Conversations
-    from engram.capture.documents.cite import Citing
+    from engram.capture.documents.cite import CitationReader
     from engram.capture.documents.ingest import Recorder
     from engram.capture.enrichment import Enrichment
     from engram.capture.learn import Learner
@@ -60,7 +67,7 @@ if TYPE_CHECKING:
     from engram.upkeep.context_files import ContextFiles
     from engram.upkeep.upkeep import Upkeep
 
-PAUSED = "Engram is paused; `engram resume` resumes it."
+PAUSED_MESSAGE = "Engram is paused; `engram resume` resumes it."
 
 
 class LazyScreen:
@@ -170,7 +177,7 @@ class Facets:
         """Facts that change: their versions, and the current one."""
         from engram.review.lineage import Lineages
 
-        return Lineages(self.store, self._clock, self.policy.reapplied)
+        return Lineages(self.store, self._clock, self.policy.reapply)
 
     @cached_property
     def graph(self) -> "Graph":
@@ -235,14 +242,14 @@ class Facets:
     def _buffer(self) -> "CaptureBuffer":
         from engram.capture.buffer import CaptureBuffer
         from engram.capture.buffer_reader import BufferReader
-        from engram.capture.jobs import once
+        from engram.capture.jobs import with_idempotent_learner
 
         custom: SignalPatterns = ()
         if self.settings.signals:
             from engram.capture.signals import custom_signals
 
             custom = custom_signals(self.settings.signals, self.home.config if self.home is not None else None)
-        reader = BufferReader(self.store, once(self._conversations))
+        reader = BufferReader(self.store, with_idempotent_learner(self._conversations))
         return CaptureBuffer(self.store, reader, self._clock, self.settings, custom, self.time_zone)
 
     def _read_before_end(self, session: str) -> None:
@@ -262,29 +269,29 @@ class Facets:
         return Recorder(self.store, self.tasks, self._adder, self._clock, self.model)
 
     @cached_property
-    def _citing(self) -> "Citing":
-        from engram.capture.documents.cite import Citing
+    def _citing(self) -> "CitationReader":
+        from engram.capture.documents.cite import CitationReader
         from engram.embedding.tokenizer import count_tokens
 
-        return Citing(self.store, self.tasks, count_tokens)
+        return CitationReader(self.store, self.tasks, count_tokens)
 
     @cached_property
     def _contexts(self) -> "ContextBuilder":
         from engram.embedding.tokenizer import count_tokens
         from engram.sessions.context import ContextBuilder
 
-        def related(ids: "Sequence[str]", scopes: "Sequence[str]") -> "list[Memory]":
+        def find_related(ids: "Sequence[str]", scopes: "Sequence[str]") -> "list[Memory]":
             found = self.graph.traverse_many(ids, max_depth=2, total_limit=20, scope=scopes)
             return [reached.memory for reached in found]
 
-        return ContextBuilder(self._searcher, self._clock, count_tokens, related)
+        return ContextBuilder(self._searcher, self._clock, count_tokens, find_related)
 
     @cached_property
     def _permute(self) -> "Permute | None":
         """Rewords questions with the model; None where there is none, and rules do it."""
-        from engram.recall.expansion import permuting
+        from engram.recall.expansion import model_permuter
 
-        return permuting(self.model) if self.model is not None else None
+        return model_permuter(self.model) if self.model is not None else None
 
     @cached_property
     def _blocks(self) -> "Blocks":
@@ -306,7 +313,7 @@ class Facets:
 
     def _filters(self, **given: Any) -> Filters:
         """Filters from plain arguments; raises `InvalidInput` for a type that neither the registry nor the store knows."""
-        filters = self._scopes.filters(**narrowed(given, self.time_zone))
+        filters = self._scopes.filters(**build_filters(given, self.time_zone))
         known = {*EVENT_TYPES} if "event" in filters.kinds else set()
         if "memory" in filters.kinds:
             known |= {entry.name for entry in known_types()}
@@ -321,18 +328,18 @@ class Facets:
             memory_type(name)
         raise InvalidInput(f"unknown type {name!r} of an event; known: {', '.join(EVENT_TYPES)}")
 
-    def _seen(self, scope: ScopeLike, given: "Mapping[str, Any]") -> Filters:
+    def _filters_for_read(self, scope: ScopeLike, given: "Mapping[str, Any]") -> Filters:
         """Filters with the scopes of a read: those of a scope or an owner, or the caller's default."""
-        rest = owned({**given, "scope": scope})
-        seen = self._scopes.read_scopes(words(rest.pop("scope"), "scope"))
+        rest = resolve_owner({**given, "scope": scope})
+        seen = self._scopes.read_scopes(read_words(rest.pop("scope"), "scope"))
         return self._filters(**rest, scope=EVERYWHERE if seen is None else seen)
 
     def _visible_scope(self, scope: ScopeLike) -> str | tuple[str, ...]:
         """The scopes that a read sees, as the `scope` argument of another verb."""
-        seen = self._seen(scope, {}).scopes
+        seen = self._filters_for_read(scope, {}).scopes
         return EVERYWHERE if seen is None else seen
 
-    @declared(retrieval.SCOPES_FOR)
+    @bind_verb(retrieval.SCOPES_FOR)
     def scopes_for(self, **owner: Unpack[Owner]) -> OwnerScopes | None:
         """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
 
@@ -364,7 +371,7 @@ class Facets:
         """The scopes of `scopes_for`, or None if the caller asks everywhere."""
         return None if EVERYWHERE in (named_owner(owner) or ()) else self.scopes_for(**owner)
 
-    def _used_in(self, session: str, owner: "Mapping[str, Any]") -> str:
+    def _recordable_session(self, session: str, owner: "Mapping[str, Any]") -> str:
         """The session to record a use in; "" for a session of another person, as if it did not exist."""
         from engram.store.ledger import sees_ledger
 
@@ -380,7 +387,7 @@ class Facets:
 
     def _scope_of(self, owner: Owner) -> ScopeLike:
         """The scope of an owner; None where nobody is named."""
-        found: ScopeLike = owned(owner).get("scope")
+        found: ScopeLike = resolve_owner(owner).get("scope")
         return found
 
     def _own_scope(self, owner: Owner) -> str:
@@ -399,9 +406,9 @@ class Facets:
 
         refine = None
         if self.model is not None:
-            from engram.recall.expansion import refining
+            from engram.recall.expansion import model_refiner
 
-            refine = refining(self.model)
+            refine = model_refiner(self.model)
         return Recaller(self._searcher, self.store, self._clock, refine, self.time_zone)
 
     @cached_property
@@ -410,7 +417,7 @@ class Facets:
         from engram.review.review import Review
 
         # Only an edit needs the policy.
-        return Review(self.store, self._clock, self._gate_settings, lambda *given: self.policy.reapplied(*given))
+        return Review(self.store, self._clock, self._gate_settings, lambda *given: self.policy.reapply(*given))
 
     @cached_property
     def sessions(self) -> "Sessions":
@@ -419,9 +426,9 @@ class Facets:
 
         ask = None
         if self.model is not None:
-            from engram.sessions.summary import asking
+            from engram.sessions.summary import model_asker
 
-            ask = self.model.name, asking(self.model)
+            ask = self.model.name, model_asker(self.model)
         return Sessions(
             self.store, self._recaller, self._clock, self.settings, ask, self.time_zone, self._read_before_end
         )
@@ -433,7 +440,7 @@ class Facets:
 
         return Upkeep(self.store, self._clock, self.settings)
 
-    @declared(retrieval.GET)
+    @bind_verb(retrieval.GET)
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner.
 
@@ -442,7 +449,7 @@ class Facets:
         scopes = self.scopes_for(**owner)
         return hide_foreign_links(self.store, find_memory(self.store, ref, scopes), scopes)
 
-    def _given(
+    def _prepare_fields(
         self,
         statement: str,
         fields: "Mapping[str, Any]",
@@ -456,20 +463,20 @@ class Facets:
 
         refuse_secret(session, "the session's id")
         refuse_secret(source, "the source")
-        given = zoned(owned(fields), FIELD_TIMES, self.time_zone)
+        given = attach_zone(resolve_owner(fields), FIELD_TIMES, self.time_zone)
         if statement:
             given["statement"] = statement
         if given.get("scope") == HERE:
             given["scope"] = self._scopes.here()
         return self._resolve_references(given, self.scopes_for(scope=given.get("scope") or None), to_change=replaces)
 
-    def _given_changes(
+    def _prepare_changes(
         self, ref: str, fields: "Mapping[str, Any]", new_scope: str | None
     ) -> "tuple[dict[str, Any], OwnerScopes | None]":
         """The fields to change, and the scopes of the owner named among them; `new_scope` is where the memory is moved."""
         owner = {name: value for name, value in fields.items() if name in Owner.__annotations__}
         scopes = self.scopes_for(**cast(Owner, owner))
-        given = self._given("", {name: value for name, value in fields.items() if name not in owner})
+        given = self._prepare_fields("", {name: value for name, value in fields.items() if name not in owner})
         given = self._resolve_references(given, scopes, changed=ref)
         if new_scope is not None:
             given["scope"] = self._scopes.scope_named(new_scope)
@@ -487,7 +494,7 @@ class Facets:
         from engram.capture.draft import checked_fields
         from engram.review.lineage import find_superseded
 
-        named = {name: given[name] for name in REFERRING if given.get(name)} if scopes is not None else {}
+        named = {name: given[name] for name in REFERENCE_FIELDS if given.get(name)} if scopes is not None else {}
         if not named:
             return given
         known = find_memory(self.store, changed, scopes) if changed else None

@@ -25,14 +25,14 @@ def inferred_scope(
     folders = dict.fromkeys((directory, top))
     place = ProjectPlace(scope, lambda path: any(is_within(folder, path) for folder in folders))
     reason = locality(draft.statement, place, type_name=type_name, situation=draft.situation)
-    typed = draft.but(type=type_name) if type_name else draft
+    typed = draft.replace(type=type_name) if type_name else draft
     is_local = reason and not _is_known_everywhere(typed, bool(type_name), store, policy)
     return (scope, reason) if is_local else (GLOBAL, "")
 
 
 def _is_known_everywhere(draft: Memory, is_typed: bool, store: Store, policy: "MemoryPolicy") -> bool:
     """Whether `global` has the same statement, or the older value of this one: it then belongs there."""
-    key = policy.applied(draft, typed=is_typed).conflict_key
+    key = policy.apply(draft, typed=is_typed).conflict_key
     if store.exact(content_hash(draft.statement), GLOBAL) is not None or (key and store.heads(key, GLOBAL)):
         return True
     return _is_near_in_global(draft, store)
@@ -40,10 +40,10 @@ def _is_known_everywhere(draft: Memory, is_typed: bool, store: Store, policy: "M
 
 def _is_near_in_global(draft: Memory, store: Store) -> bool:
     """Whether `global` has the same in other words, or a lesson or a fact in a form that this one contradicts."""
-    from engram.decisions.known import StoreKnown, propose
+    from engram.decisions.known import StoreLookup, propose
     from engram.gates.neighbourhood import Neighbourhood
 
-    proposal, vectors = propose(draft.but(scope=GLOBAL)), store.embed([meaning_of(draft)])
-    known = StoreKnown(store, vectors[0] if vectors is not None else None).near(proposal)
+    proposal, vectors = propose(draft.replace(scope=GLOBAL)), store.embed([meaning_of(draft)])
+    known = StoreLookup(store, vectors[0] if vectors is not None else None).near(proposal)
     near = Neighbourhood(proposal, known)
     return near.duplicate() is not None or (bool(draft.form) and any(one.is_likely for one in near.conflicts()))

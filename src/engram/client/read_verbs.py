@@ -5,25 +5,25 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.arguments import owner_scope
-from engram.client.facets import PAUSED, Facets
+from engram.client.facets import PAUSED_MESSAGE, Facets
 from engram.model.arguments import Wordings, checked_length, checked_place, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.model.fields import AskerFilters, Owner, ScopeLike, SearchFilters, aware
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import HELPFUL, MIN_KNOWN
-from engram.recall.query import OF_MEMORIES, SearchQuery, listing
+from engram.recall.cutoff import INJECT_FLOOR, MIN_KNOWN
+from engram.recall.query import MEMORY_FILTERS, SearchQuery, list_memories
 from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
-from engram.store.protocol import LIVE, Image
+from engram.store.protocol import LIVE_STATUSES, Image
 from engram.store.references import hide_foreign_links
 from engram.store.states import is_paused
 from engram.verbs import graph, retrieval
-from engram.verbs.calls import declared
+from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
-    from engram.graph.traversal import Reached
+    from engram.graph.traversal import ReachedMemory
     from engram.model.timeline import TimelineEntry
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 Memories = list[Memory]
 Images = list[Image]
-Reaches = list["Reached"]
+Reaches = list["ReachedMemory"]
 _WHERE_TO_SEARCH = frozenset({"kinds", "status", "as_of", "known_at"})
 """Filters that decide where to search; with one of them the intent of a question does not."""
 Entries = list["TimelineEntry"]
-MOST_FOUND = 1000
+MAX_TIMELINE_ENTRIES = 1000
 """The most documents one search returns."""
-EVERY_VERSION = (*LIVE, "superseded")
+EVERY_VERSION = (*LIVE_STATUSES, "superseded")
 
 
 class ReadVerbs(Facets):
     """The verbs that find and show memories."""
 
-    @declared(retrieval.LIST)
+    @bind_verb(retrieval.LIST)
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
         wanted = self._filters(**filters)
-        return listing(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
+        return list_memories(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
 
     get_memories = list
 
-    @declared(retrieval.SEARCH)
+    @bind_verb(retrieval.SEARCH)
     def search(
         self,
         query: str,
@@ -80,13 +80,13 @@ class ReadVerbs(Facets):
         returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own. The order is
         that of the scores; an outdated hit's `note` names what replaced it.
         """
-        from engram.recall.freshness import compared, noted
+        from engram.recall.freshness import find_replacements, note_replacements
 
         ask = self._ask(query, wordings, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
-        hits = _scored(self._searcher.search(ask), min_score)
-        return noted(hits, compared(ask.text, hits, self.store, ask.filters))
+        hits = _filter_by_score(self._searcher.search(ask), min_score)
+        return note_replacements(hits, find_replacements(ask.text, hits, self.store, ask.filters))
 
-    @declared(retrieval.DEEP_SEARCH)
+    @bind_verb(retrieval.DEEP_SEARCH)
     def deep_search(
         self,
         query: str,
@@ -106,7 +106,7 @@ class ReadVerbs(Facets):
         from engram.recall.expansion import deep_search
 
         ask = self._ask(query, wordings, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
-        return _scored(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
+        return _filter_by_score(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
 
     def _ask(
         self,
@@ -124,7 +124,7 @@ class ReadVerbs(Facets):
             raise InvalidInput("include_superseded and status both choose the states to search; give one of them")
         if past:
             filters = {**filters, "status": EVERY_VERSION}
-        if OF_MEMORIES.isdisjoint(filters):
+        if MEMORY_FILTERS.isdisjoint(filters):
             filters = {"kinds": ("memory", "event"), **filters}
         return SearchQuery(
             query,
@@ -138,7 +138,7 @@ class ReadVerbs(Facets):
             folding=True,
         )
 
-    @declared(retrieval.RECALL)
+    @bind_verb(retrieval.RECALL)
     def recall(
         self,
         question: str,
@@ -172,10 +172,10 @@ class ReadVerbs(Facets):
         has under headings: `possible` (close, but may not answer), `unconfirmed` (waits for review), `older` (no longer
         current) and `elsewhere` (how many memories of other projects match). `wordings` are other wordings, as in `search`.
         """
-        session = self._used_in(session, _asker(scope, filters))
+        session = self._recordable_session(session, _asker(scope, filters))
         ask = self._question(question, wordings, limit, mode, fusion, explain, scope, filters, min_relevance)
         found = self._recaller.recall(ask, session, aware(question_date, self.time_zone))
-        return self._composed(found) if compose_answer else found
+        return self._compose_answer(found) if compose_answer else found
 
     def _question(
         self,
@@ -190,19 +190,19 @@ class ReadVerbs(Facets):
         floor: float,
     ) -> SearchQuery:
         narrowed = not _WHERE_TO_SEARCH.isdisjoint(filters)
-        seen, others = self._seen(scope, filters), checked_wordings(wordings)
+        seen, others = self._filters_for_read(scope, filters), checked_wordings(wordings)
         is_open = scope is None and filters.get("agent_id") is None and filters.get("user_id") is None
         return SearchQuery(
             text, limit, mode, fusion, seen, explain, others, narrowed, floor, elsewhere=is_open
-        ).checked()
+        ).validate()
 
-    def _composed(self, found: "Recall") -> "Recall":
-        from engram.recall.recaller import answering, composed
+    def _compose_answer(self, found: "Recall") -> "Recall":
+        from engram.recall.recaller import compose_cited_answer, model_composer
 
-        answer, warning = composed(found, answering(self.model) if self.model is not None else None)
+        answer, warning = compose_cited_answer(found, model_composer(self.model) if self.model is not None else None)
         return replace(found, answer=answer, warnings=(*found.warnings, *([warning] if warning else [])))
 
-    @declared(retrieval.RECALL_CRITICAL)
+    @bind_verb(retrieval.RECALL_CRITICAL)
     def recall_critical(
         self,
         *,
@@ -215,7 +215,7 @@ class ReadVerbs(Facets):
         # Evidence from documents is never critical: one document could fill every place.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
-    @declared(retrieval.TRACE_RECALL)
+    @bind_verb(retrieval.TRACE_RECALL)
     def trace_recall(
         self,
         query: str,
@@ -238,12 +238,12 @@ class ReadVerbs(Facets):
         `max_tokens`, `superseded` what matches but is no longer current, `missing_expected_terms` what the text lacks.
         """
         ask = self._question(query, wordings, limit, mode, fusion, True, scope, filters, min_relevance)
-        found = self._recaller.answered(ask, aware(question_date, self.time_zone))
+        found = self._recaller.answer_query(ask, aware(question_date, self.time_zone))
         if compose_answer:
-            found = self._composed(found)
+            found = self._compose_answer(found)
         return self._blocks.trace(found, ask.filters, max_tokens, expected_terms)
 
-    @declared(retrieval.GET_CONTEXT_BLOCK)
+    @bind_verb(retrieval.GET_CONTEXT_BLOCK)
     def get_context_block(
         self,
         query: str,
@@ -254,7 +254,7 @@ class ReadVerbs(Facets):
         session: str = "",
         scope: ScopeLike = None,
         count: Callable[[str], int] | None = None,
-        min_relevance: float = HELPFUL,
+        min_relevance: float = INJECT_FLOOR,
         **filters: Unpack[AskerFilters],
     ) -> str:
         """Prompt-ready text: the session's summary, the critical facts that concern the query, then other relevant memories, within the budget.
@@ -262,14 +262,14 @@ class ReadVerbs(Facets):
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
         """
-        from engram.sessions.earlier import held_back
+        from engram.sessions.earlier import reason_to_withhold
 
         seen = self._scopes_of_asker(_asker(scope, filters))
         own = self.sessions.get(session, scopes=seen) if session else None
-        summary = own.summary if own is not None and not held_back(self.store, own) else ""
+        summary = own.summary if own is not None and not reason_to_withhold(self.store, own) else ""
         block = self._blocks.block(
             query,
-            self._seen(scope, filters),
+            self._filters_for_read(scope, filters),
             max_tokens,
             header=header,
             by_type=group_by_type,
@@ -279,14 +279,14 @@ class ReadVerbs(Facets):
         )
         return block.text
 
-    @declared(retrieval.INJECT)
+    @bind_verb(retrieval.INJECT)
     def inject(
         self,
         task: str,
         *,
         budget: int | None = None,
         session: str = "",
-        min_relevance: float = HELPFUL,
+        min_relevance: float = INJECT_FLOOR,
         **owner: Unpack[Owner],
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget.
@@ -294,27 +294,27 @@ class ReadVerbs(Facets):
         Leaves out memories less relevant to the task than `min_relevance` (0 to 1), unless somebody's health or safety depends on them or
         they are pinned or linked.
         """
-        filters = self._seen(self._scope_of(owner), {})
-        session = self._used_in(session, owner)
+        filters = self._filters_for_read(self._scope_of(owner), {})
+        session = self._recordable_session(session, owner)
         if is_paused(self.store):
-            return Injection(warnings=(PAUSED,))
+            return Injection(warnings=(PAUSED_MESSAGE,))
         room = self.settings.budget if budget is None else budget
         return self._recaller.inject(task, filters, room, session, min_relevance)
 
-    @declared(retrieval.HISTORY)
+    @bind_verb(retrieval.HISTORY)
     def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
         """Every decision about a memory, oldest first, each with the memory after it."""
-        from engram.review.explanation import seen_images
+        from engram.review.explanation import visible_images
 
-        return seen_images(self.store, self.get(ref, **owner).id, self.scopes_for(**owner))
+        return visible_images(self.store, self.get(ref, **owner).id, self.scopes_for(**owner))
 
-    @declared(retrieval.GET_CURRENT)
+    @bind_verb(retrieval.GET_CURRENT)
     def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
         """The current version of a fact, from the id of any version of it."""
         scopes = self.scopes_for(**owner)
         return hide_foreign_links(self.store, self.lineages.current(ref, scopes=scopes), scopes)
 
-    @declared(retrieval.LINEAGE)
+    @bind_verb(retrieval.LINEAGE)
     def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first."""
         scopes = self.scopes_for(**owner)
@@ -322,21 +322,21 @@ class ReadVerbs(Facets):
 
     get_lineage = lineage
 
-    @declared(retrieval.SHOW)
+    @bind_verb(retrieval.SHOW)
     def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
         """Why a memory is what it is: its state and the reason, its versions, decisions, links and evidence."""
-        from engram.review.explanation import explained
+        from engram.review.explanation import build_explanation
 
         memory, seen = self.get(ref, **owner), self.scopes_for(**owner)
         versions, current = self.lineage(ref, **owner), self.get_current(ref, **owner)
-        return explained(self.store, memory, versions, current, self._clock(), seen)
+        return build_explanation(self.store, memory, versions, current, self._clock(), seen)
 
-    @declared(retrieval.LIST_RECENT)
+    @bind_verb(retrieval.LIST_RECENT)
     def list_recent(self, limit: int | None = 10, **filters: Unpack[SearchFilters]) -> Memories:
         """The newest memories. Takes the filters of `search`."""
         return self.list(limit=limit, **filters)
 
-    @declared(retrieval.GET_HISTORY)
+    @bind_verb(retrieval.GET_HISTORY)
     def get_history(
         self,
         scope: ScopeLike = None,
@@ -350,11 +350,11 @@ class ReadVerbs(Facets):
         limit: int | None = 100,
     ) -> Memories:
         """Memories by the time they happened or were stored, newest first, superseded ones included."""
-        status = EVERY_VERSION if include_superseded else LIVE
+        status = EVERY_VERSION if include_superseded else LIVE_STATUSES
         named = self._scope_of({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self.list(limit=limit, scope=named, since=since, until=until, types=types, status=status)
 
-    @declared(retrieval.TIMELINE)
+    @bind_verb(retrieval.TIMELINE)
     def timeline(
         self,
         about: str = "",
@@ -376,16 +376,16 @@ class ReadVerbs(Facets):
         since, until = aware(since, self.time_zone), aware(until, self.time_zone)
         if about.strip():
             hits = self.search(
-                about, limit=min(limit or MOST_FOUND, MOST_FOUND), kinds=("memory", "event"), status=EVERY_VERSION,
-                scope=scopes, min_relevance=HELPFUL, since=since, until=until,
+                about, limit=min(limit or MAX_TIMELINE_ENTRIES, MAX_TIMELINE_ENTRIES), kinds=("memory", "event"), status=EVERY_VERSION,
+                scope=scopes, min_relevance=INJECT_FLOOR, since=since, until=until,
             )  # fmt: skip
             return newest(entries_of_hits(hits), limit)
         memories = self.get_history(scopes, limit=limit, since=since, until=until)
         seen = None if scopes == EVERYWHERE else scopes
-        sessions = self.sessions.list(limit=MOST_FOUND, scopes=seen)
+        sessions = self.sessions.list(limit=MAX_TIMELINE_ENTRIES, scopes=seen)
         return newest([*entries_of_memories(memories), *entries_of_sessions(sessions, since, until)], limit)
 
-    @declared(graph.TRAVERSE_ONE)
+    @bind_verb(graph.TRAVERSE_ONE)
     def traverse(
         self,
         start: str,
@@ -405,10 +405,10 @@ class ReadVerbs(Facets):
         """
         return self.graph.traverse(
             start, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
-            min_weight=min_weight, limit=limit, status=status, scope=self._named(owner),
+            min_weight=min_weight, limit=limit, status=status, scope=self._requested_scope(owner),
         )  # fmt: skip
 
-    @declared(graph.TRAVERSE)
+    @bind_verb(graph.TRAVERSE)
     def traverse_many(
         self,
         seeds: Sequence[str],
@@ -427,20 +427,20 @@ class ReadVerbs(Facets):
         return self.graph.traverse_many(
             seeds, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
             min_weight=min_weight, limit_per_seed=limit_per_seed, total_limit=total_limit, status=status,
-            scope=self._named(owner),
+            scope=self._requested_scope(owner),
         )  # fmt: skip
 
-    def _named(self, owner: Owner) -> ScopeLike:
+    def _requested_scope(self, owner: Owner) -> ScopeLike:
         if owner.get("agent_id") is not None or owner.get("user_id") is not None:
             return self.scopes_for(**owner)
         return None if owner.get("scope") is None else self._filters(scope=owner["scope"]).scopes
 
-    @declared(graph.RENDER_GRAPH_CONTEXT)
-    def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
+    @bind_verb(graph.RENDER_GRAPH_CONTEXT)
+    def render_graph_context(self, reached: "Sequence[ReachedMemory]", *, max_tokens: int | None = None) -> str:
         """The relations found, as lines for a prompt."""
         return self.graph.render(reached, max_tokens=max_tokens)
 
-    @declared(retrieval.SCOPE_FOR)
+    @bind_verb(retrieval.SCOPE_FOR)
     def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
         """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
         return owner_scope(agent_id, user_id)
@@ -459,7 +459,7 @@ def _asker(scope: ScopeLike, filters: Mapping[str, Any]) -> Owner:
     return Owner(scope=scope, agent_id=filters.get("agent_id"), user_id=filters.get("user_id"))
 
 
-def _scored(hits: Hits, least: Any) -> Hits:
+def _filter_by_score(hits: Hits, least: Any) -> Hits:
     """The hits with at least this score; raises `InvalidInput` unless it is a number from 0 on."""
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least < float("inf"):
         raise InvalidInput(f"min_score {least!r} must be a number, at least 0")

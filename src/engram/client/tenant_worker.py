@@ -12,7 +12,7 @@ from engram.capture.jobs import KINDS
 from engram.client.engram import Engram, Setup
 from engram.model.arguments import checked_limit
 from engram.model.errors import EngramError, InvalidInput
-from engram.sessions.jobs import MOST_AT_ONCE, RoundRobin, Worked, WorkerTurn, jittered, patiently
+from engram.sessions.jobs import MAX_JOBS_AT_ONCE, RoundRobin, WorkerTurn, WorkResult, add_jitter, retry_transient
 from engram.store.location import Server, owner_config, requested_server
 from engram.store.sources import utc_now
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy
     from engram.store.postgres.tenants import DueTenants
 
-MOST_OPEN = 256
+MAX_OPEN_TENANTS = 256
 """Tenants whose stores stay open; the least recently used one is closed for the next."""
-LONGEST_IDLE = 5
+MAX_IDLE_FACTOR = 5
 """How many times longer the pause of an idle worker grows."""
 
 
@@ -72,7 +72,7 @@ class AllTenantsWorker:
     def work(self, limit: int = 100) -> list[WorkerTurn]:
         """Run what is due now for all tenants, up to `limit` jobs; returns the turns in which something was done or failed."""
         turns: list[WorkerTurn] = []
-        left = checked_limit(limit, most=MOST_AT_ONCE)
+        left = checked_limit(limit, most=MAX_JOBS_AT_ONCE)
         while left and (turn := self.next_turn()) is not None:
             if turn.worked or turn.failed:
                 turns.append(turn)
@@ -89,10 +89,10 @@ class AllTenantsWorker:
         """
         idle = 1.0
         while not stop.is_set():
-            turn = patiently(self.next_turn, stop)
+            turn = retry_transient(self.next_turn, stop)
             if turn is None:
-                stop.wait(jittered(idle_seconds * idle))
-                idle = min(2 * idle, LONGEST_IDLE)
+                stop.wait(add_jitter(idle_seconds * idle))
+                idle = min(2 * idle, MAX_IDLE_FACTOR)
             elif turn.worked or turn.failed:
                 idle = 1.0
                 if report is not None:
@@ -112,7 +112,7 @@ class AllTenantsWorker:
     ) -> None:
         self.close()
 
-    def _work(self, tenant: str) -> Worked | None:
+    def _work(self, tenant: str) -> WorkResult | None:
         try:
             mem = self._client(tenant)
             return None if mem.upkeep.paused else mem.jobs.work(1)
@@ -127,7 +127,7 @@ class AllTenantsWorker:
             known = self._open[tenant] = Engram._on_server(
                 Server(self._url, tenant), self._setup, self._clock, create=False
             )
-            while len(self._open) > MOST_OPEN:
+            while len(self._open) > MAX_OPEN_TENANTS:
                 self._open.popitem(last=False)[1].close()
         self._open.move_to_end(tenant)
         return known

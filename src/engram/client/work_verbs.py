@@ -6,30 +6,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.arguments import named_owner
-from engram.client.facets import PAUSED, Facets
-from engram.model.arguments import Wordings, checked_wordings, words
+from engram.client.facets import PAUSED_MESSAGE, Facets
+from engram.model.arguments import Wordings, checked_wordings, read_words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
 from engram.model.fields import Owner
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
-from engram.recall.cutoff import HELPFUL
-from engram.store.ledger import CONVERSATION, ledger_scope
+from engram.recall.cutoff import INJECT_FLOOR
+from engram.store.ledger import CONVERSATION_PREFIX, ledger_scope
 from engram.store.protocol import Progress
 from engram.store.states import is_paused
 from engram.verbs import sessions, work
-from engram.verbs.calls import declared
+from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
     from engram.capture.documents.cite import Citation, LongInputContext
-    from engram.capture.documents.ingest import Ingested, LongInput
+    from engram.capture.documents.ingest import IngestedDocuments, LongInput
     from engram.sessions.context import TaskContext
-    from engram.sessions.jobs import Worked
+    from engram.sessions.jobs import WorkResult
     from engram.sessions.sessions import SessionHandle
 
-    LongInputs = Ingested
+    LongInputs = IngestedDocuments
     CaptureResults = list[CaptureResult]
 
 Events = list[Event]
@@ -39,7 +39,7 @@ TaskRuns = list[TaskRun]
 class WorkVerbs(Facets):
     """Sessions, tasks, their ledgers, and documents."""
 
-    @declared(sessions.START)
+    @bind_verb(sessions.START)
     def session(
         self,
         task: str = "",
@@ -48,14 +48,14 @@ class WorkVerbs(Facets):
         **owner: Unpack[Owner],
     ) -> "SessionHandle":
         """Start a session: its injection is ready, and its end reinforces what was used. A context manager."""
-        named = words(self._scope_of(owner), "scope")
+        named = read_words(self._scope_of(owner), "scope")
         seen = self._scopes.read_scopes(named)
         scopes = self._scopes.scopes_from(None) if seen is None else seen
         if is_paused(self.store):
-            return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
+            return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED_MESSAGE,)))
         return self.sessions.start(task, scopes, budget, whole_store=seen is None)
 
-    @declared(sessions.OBSERVE_SESSION)
+    @bind_verb(sessions.OBSERVE_SESSION)
     def observe(
         self,
         session_id: str,
@@ -75,7 +75,7 @@ class WorkVerbs(Facets):
                 "metadata": metadata, "task": task}  # fmt: skip
         return self.observe_batch(session_id, [item], **owner)[0]
 
-    @declared(sessions.OBSERVE_BATCH)
+    @bind_verb(sessions.OBSERVE_BATCH)
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], **owner: Unpack[Owner]) -> Events:
         """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event.
 
@@ -86,7 +86,7 @@ class WorkVerbs(Facets):
 
     # -- live turns
 
-    @declared(work.CAPTURE)
+    @bind_verb(work.CAPTURE)
     def capture(
         self,
         session_id: str,
@@ -113,28 +113,28 @@ class WorkVerbs(Facets):
         from engram.gates.secrets.scan import refuse_secret
 
         if is_paused(self.store):
-            raise Refused(PAUSED)
+            raise Refused(PAUSED_MESSAGE)
         refuse_secret(session_id, "the session's id")
         refuse_secret(source, "the source")
         known = ledger_scope(self.store, session_id) if session_id and named_owner(owner) is None else ""
         wanted = known or self._own_scope(owner)
         item = {"role": role, "content": content, "key": key, "at": at, "metadata": metadata}
         return self._buffer.capture(
-            session_id or f"{CONVERSATION}{wanted}",
+            session_id or f"{CONVERSATION_PREFIX}{wanted}",
             item,
             scope=wanted,
             source=source,
             listens=extract_assistant_response,
         )
 
-    @declared(work.FLUSH_CAPTURES)
+    @bind_verb(work.FLUSH_CAPTURES)
     def flush_captures(self, session_id: str = "", **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns that wait in a session's buffer now, or in all of them: everyone's, or those an owner sees.
 
         Raises `NotFound` for a session that does not exist, or is another owner's.
         """
         if is_paused(self.store):
-            raise Refused(PAUSED)
+            raise Refused(PAUSED_MESSAGE)
         scopes = self.scopes_for(**owner)
         if session_id:
             try:
@@ -147,16 +147,16 @@ class WorkVerbs(Facets):
             results = self._buffer.flush_all(scopes)
         return [result for result in results if result.trigger or result.waiting or result.warnings]
 
-    @declared(work.READ_DUE_CAPTURES)
+    @bind_verb(work.READ_DUE_CAPTURES)
     def read_due_captures(self, **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns whose time has come: everyone's, or those an owner sees. `engram worker` does this by itself."""
         if is_paused(self.store):
-            raise Refused(PAUSED)
+            raise Refused(PAUSED_MESSAGE)
         return self._buffer.read_due(self.scopes_for(**owner))
 
     # -- tasks
 
-    @declared(work.START_TASK)
+    @bind_verb(work.START_TASK)
     def start_task(
         self,
         goal: str,
@@ -169,49 +169,49 @@ class WorkVerbs(Facets):
         own = self._own_scope(owner)
         return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
 
-    @declared(work.SHOW_TASK)
+    @bind_verb(work.SHOW_TASK)
     def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """A task by id; raises `NotFound` where it belongs to another owner than the one named."""
         return self.tasks.get(task, scopes=self.scopes_for(**owner))
 
-    @declared(work.LIST_TASK)
+    @bind_verb(work.LIST_TASK)
     def list_tasks(
         self, status: str | Sequence[str] | None = None, *, limit: int | None = 50, **owner: Unpack[Owner]
     ) -> TaskRuns:
         """Tasks, newest first; deleted ones only when asked for. Everyone's, or those an owner sees."""
         return self.tasks.list(status, limit, scopes=self.scopes_for(**owner))
 
-    @declared(work.PAUSE_TASK)
+    @bind_verb(work.PAUSE_TASK)
     def pause_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Pause a task."""
         return self.tasks.pause(self._own_task(task, owner), reason)
 
-    @declared(work.RESUME_TASK)
+    @bind_verb(work.RESUME_TASK)
     def resume_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Resume a task after a pause, a failure or a crash."""
         return self.tasks.resume(self._own_task(task, owner))
 
-    @declared(work.COMPLETE_TASK)
+    @bind_verb(work.COMPLETE_TASK)
     def complete_task(self, task: str, outcome: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Mark a task as completed; its ledger takes no more events."""
         return self.tasks.complete(self._own_task(task, owner), outcome)
 
-    @declared(work.FAIL_TASK)
+    @bind_verb(work.FAIL_TASK)
     def fail_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Mark a task as failed; it can be resumed."""
         return self.tasks.fail(self._own_task(task, owner), reason)
 
-    @declared(work.CANCEL_TASK)
+    @bind_verb(work.CANCEL_TASK)
     def cancel_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Mark a task as cancelled; it can be resumed."""
         return self.tasks.cancel(self._own_task(task, owner), reason)
 
-    @declared(work.DELETE_TASK)
+    @bind_verb(work.DELETE_TASK)
     def soft_delete_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Remove a task from the lists; its ledger stays."""
         return self.tasks.delete(self._own_task(task, owner))
 
-    @declared(work.EVENT_TASK)
+    @bind_verb(work.EVENT_TASK)
     def record_event(
         self,
         task: str,
@@ -242,7 +242,7 @@ class WorkVerbs(Facets):
             derive=derive,
         )
 
-    @declared(work.TURN_TASK)
+    @bind_verb(work.TURN_TASK)
     def record_turn(
         self,
         task: str,
@@ -269,12 +269,12 @@ class WorkVerbs(Facets):
             key=key,
         )
 
-    @declared(work.LIST_EVENTS)
+    @bind_verb(work.LIST_EVENTS)
     def list_events(self, task: str, *, last: int | None = None, after: int = 0, **owner: Unpack[Owner]) -> Events:
         """A task's events in order."""
         return self.tasks.events(task, last=last, after=after, scopes=self.scopes_for(**owner))
 
-    @declared(work.SEARCH_TASK)
+    @bind_verb(work.SEARCH_TASK)
     def search_events(
         self,
         query: str,
@@ -294,7 +294,7 @@ class WorkVerbs(Facets):
             scopes=self.scopes_for(**owner),
         )  # fmt: skip
 
-    @declared(work.CHECKPOINT_TASK)
+    @bind_verb(work.CHECKPOINT_TASK)
     def create_checkpoint(
         self,
         task: str,
@@ -316,14 +316,14 @@ class WorkVerbs(Facets):
             blockers=blockers, artifacts=artifacts, source_event_ids=source_event_ids, kind=kind, data=data,
         )  # fmt: skip
 
-    @declared(work.PROCESS_MEMORY_JOBS)
-    def process_memory_jobs(self, limit: int = 100) -> "Worked":
+    @bind_verb(work.PROCESS_MEMORY_JOBS)
+    def process_memory_jobs(self, limit: int = 100) -> "WorkResult":
         """Run the background jobs that are due: derive facts from turns, ask the model what waits for it."""
-        from engram.sessions.jobs import Worked
+        from engram.sessions.jobs import WorkResult
 
-        return Worked() if is_paused(self.store) else self.jobs.work(limit)
+        return WorkResult() if is_paused(self.store) else self.jobs.work(limit)
 
-    @declared(work.CONTEXT_TASK)
+    @bind_verb(work.CONTEXT_TASK)
     def build_context(
         self,
         task: str,
@@ -336,7 +336,7 @@ class WorkVerbs(Facets):
         checkpoint_limit: int = 3,
         include_graph: bool = True,
         count: Callable[[str], int] | None = None,
-        min_relevance: float = HELPFUL,
+        min_relevance: float = INJECT_FLOOR,
         **owner: Unpack[Owner],
     ) -> "TaskContext":
         """What an agent must know to continue: goal, latest checkpoint and critical facts, then recent events, earlier events about the query, facts, the graph.
@@ -353,7 +353,7 @@ class WorkVerbs(Facets):
 
     # -- long input
 
-    @declared(work.RECORD_LONG_INPUT)
+    @bind_verb(work.RECORD_LONG_INPUT)
     def record_long_input(
         self,
         task: str,
@@ -381,7 +381,7 @@ class WorkVerbs(Facets):
         file = str(Path(path).absolute()) if path else ""
         return self._recorder.record(self._own_task(task, owner), SourceDocument(title, text, kind), file, options)
 
-    @declared(work.INGEST)
+    @bind_verb(work.INGEST)
     def ingest(
         self,
         path: str | Path,
@@ -414,7 +414,7 @@ class WorkVerbs(Facets):
 
         return self._recorder.ingest(place, own, begin, kind, options)
 
-    @declared(work.BUILD_LONG_INPUT_CONTEXT)
+    @bind_verb(work.BUILD_LONG_INPUT_CONTEXT)
     def build_long_input_context(
         self,
         task: str,
@@ -432,7 +432,7 @@ class WorkVerbs(Facets):
             count=count, scopes=self.scopes_for(**owner),
         )  # fmt: skip
 
-    @declared(work.CITE)
+    @bind_verb(work.CITE)
     def cite(self, ref: str, **owner: Unpack[Owner]) -> "Citation":
         """The quote behind a chunk, or behind a fact derived from one, checked against its source as it is now."""
         return self._citing.cite(ref, self.scopes_for(**owner))

@@ -4,25 +4,25 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import owned
-from engram.client.facets import PAUSED, Facets
+from engram.client.arguments import resolve_owner
+from engram.client.facets import PAUSED_MESSAGE, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.fields import ChangedFields, MemoryFields, Owner
-from engram.model.forms import check_form_kept, merged_form, with_form
+from engram.model.forms import check_form_kept, merge_form, with_form
 from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
 from engram.rules.argument_limits import check_argument
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import is_person
-from engram.rules.strength import reinforced
+from engram.rules.strength import reinforce_memory
 from engram.store.documents import meaning_of
-from engram.store.protocol import LIVE
+from engram.store.protocol import LIVE_STATUSES
 from engram.store.references import Scopes, find_memory
 from engram.store.states import is_paused
 from engram.verbs import graph, memories, store
-from engram.verbs.calls import declared
+from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
     from engram.capture.batch import OnError
@@ -74,7 +74,7 @@ def _includes(stored: Any, given: Any) -> bool:
 class WriteVerbs(Facets):
     """The verbs that change memories."""
 
-    @declared(memories.LEARN)
+    @bind_verb(memories.LEARN)
     def learn(
         self,
         statement: str = "",
@@ -99,10 +99,10 @@ class WriteVerbs(Facets):
         stores nothing and is the default of autonomous feedback and facts. Otherwise it is stored and waits for review, where the same call
         with a choice settles it.
         """
-        session = self._used_in(session or fields.get("session_id", ""), fields)
-        given = self._given(statement, fields, session, source, replaces=False)
+        session = self._recordable_session(session or fields.get("session_id", ""), fields)
+        given = self._prepare_fields(statement, fields, session, source, replaces=False)
         if is_paused(self.store):
-            return Decision(outcome=Outcome.REJECTED, reason=PAUSED, gate="paused")
+            return Decision(outcome=Outcome.REJECTED, reason=PAUSED_MESSAGE, gate="paused")
         decision = self._learn(
             given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict
         )
@@ -120,7 +120,7 @@ class WriteVerbs(Facets):
     def _learn(
         self, given: dict[str, Any], source: str, session: str, *, autonomous: bool, relation: str, on_conflict: str
     ) -> Decision:
-        from engram.capture.conflict_choice import check_choice, settled
+        from engram.capture.conflict_choice import apply_choice, check_choice
         from engram.capture.draft import with_complete_form
         from engram.gates.situation import situation_warnings
 
@@ -140,10 +140,10 @@ class WriteVerbs(Facets):
             return self._update(other.id, source, "on_conflict: update", changes, absorbed=absorbed)
 
         found = learn(given, relation=relation, skips_conflicts=bool(choice))
-        decision = settled(found, choice, given, learn, update) if choice else found
+        decision = apply_choice(found, choice, given, learn, update) if choice else found
         return replace(decision, warnings=(*warnings, *decision.warnings)) if warnings else decision
 
-    @declared(memories.REMEMBER)
+    @bind_verb(memories.REMEMBER)
     def remember(
         self,
         statement: str = "",
@@ -154,15 +154,15 @@ class WriteVerbs(Facets):
         **fields: Unpack[MemoryFields],
     ) -> Decision:
         """Store something a person said; `supersedes` and `relation` as with `learn`."""
-        session = self._used_in(session or fields.get("session_id", ""), fields)
-        given = self._given(statement, fields, session, source, replaces=False)
+        session = self._recordable_session(session or fields.get("session_id", ""), fields)
+        given = self._prepare_fields(statement, fields, session, source, replaces=False)
         here = self._scopes.scope() or ""
         decision = self._learner.learn(
             given, source=source, learned_by="remember", session=session, relation=relation, here=here
         )
         return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
-    @declared(memories.ADD)
+    @bind_verb(memories.ADD)
     def add(
         self,
         statement: str = "",
@@ -178,7 +178,9 @@ class WriteVerbs(Facets):
 
         `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
         """
-        given = self._given(statement, {**fields, **({"session": session} if session else {})}, session, source)
+        given = self._prepare_fields(
+            statement, {**fields, **({"session": session} if session else {})}, session, source
+        )
         if not team:
             return self._adder.add(given, source=source)
         folder, scope = self._team_place()
@@ -195,7 +197,7 @@ class WriteVerbs(Facets):
         folder = begin_team(self.store, self.directory)
         return str(folder), self.scope_here()
 
-    @declared(memories.ADD_BATCH)
+    @bind_verb(memories.ADD_BATCH)
     def add_batch(
         self,
         items: Sequence[Mapping[str, Any]],
@@ -210,15 +212,15 @@ class WriteVerbs(Facets):
         it in `skipped`.
         """
 
-        def prepared(item: Any) -> dict[str, Any]:
+        def prepare_item(item: Any) -> dict[str, Any]:
             if not isinstance(item, Mapping):
                 raise InvalidInput('an item must be a mapping such as {"statement": "…"}')
             check_argument("item", item)
-            return self._given("", item, source=source)
+            return self._prepare_fields("", item, source=source)
 
-        return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepared, progress=progress)
+        return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepare_item, progress=progress)
 
-    @declared(memories.REVISE)
+    @bind_verb(memories.REVISE)
     def revise(
         self,
         ref: str,
@@ -234,15 +236,15 @@ class WriteVerbs(Facets):
         """
         from engram.review.lineage import find_replaceable
 
-        changes, scopes = self._given_changes(ref, fields, new_scope)
+        changes, scopes = self._prepare_changes(ref, fields, new_scope)
         given, parts = with_form(changes)
         if parts:
-            given["form"] = merged_form(find_replaceable(self.lineages, ref, scopes).form, parts)
+            given["form"] = merge_form(find_replaceable(self.lineages, ref, scopes).form, parts)
         self._check_commands(given, actor)
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, scopes=scopes, **given)
 
-    @declared(memories.UPDATE)
+    @bind_verb(memories.UPDATE)
     def update(
         self,
         ref: str,
@@ -256,7 +258,7 @@ class WriteVerbs(Facets):
 
         `scope`, or `agent_id` and `user_id`, name who changes it, and never move it. `new_scope` moves it.
         """
-        changes, scopes = self._given_changes(ref, fields, new_scope)
+        changes, scopes = self._prepare_changes(ref, fields, new_scope)
         return self._update(ref, actor, reason, changes, scopes)
 
     def _update(
@@ -271,8 +273,8 @@ class WriteVerbs(Facets):
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
         from engram.capture.draft import checked_fields, clamp_import_time
         from engram.decisions.authority import (
-            WRITTEN,
-            by_hand,
+            WORDING_FIELDS,
+            attribute_to_person,
             refuse_lower_tier,
             refuse_marks,
             refuse_overturning,
@@ -281,7 +283,7 @@ class WriteVerbs(Facets):
         )
         from engram.decisions.versions import refuse_cycle, refuse_decided
         from engram.gates.pipeline import admit
-        from engram.store.history import OUT
+        from engram.store.history import ENDED_STATUSES
 
         given, parts = with_form(fields)
         changes = clamp_import_time(checked_fields(given), self._clock())
@@ -290,28 +292,30 @@ class WriteVerbs(Facets):
         self._check_commands({"form": parts, **changes}, actor)
         self._check_claims(changes, actor)
 
-        def updated(memory: Memory) -> Memory:
-            formed = {"form": merged_form(memory.form, parts)} if parts else {}
-            return changed_to(memory, {**changes, **formed})
+        def apply_update(memory: Memory) -> Memory:
+            formed = {"form": merge_form(memory.form, parts)} if parts else {}
+            return apply_changes(memory, {**changes, **formed})
 
-        def changed_to(memory: Memory, changes: Mapping[str, Any]) -> Memory:
+        def apply_changes(memory: Memory, changes: Mapping[str, Any]) -> Memory:
             self._check_name(memory, changes)
             check_form_kept(memory.form, changes)
-            refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
+            refuse_cycle(memory.replace(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
             refuse_decided(memory, changes)
-            if memory.status in OUT:
+            if memory.status in ENDED_STATUSES:
                 refuse_overturning(actor, memory, self.store.history(memory.id))
             refuse_status(actor, memory, changes.get("status", memory.status))
-            changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
+            changed = self.policy.reapply(memory, _apply_fields(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
             refuse_lower_tier(actor, memory, changed)
             refuse_marks(actor, memory, changed)
-            is_written = changed.status not in OUT and any(
-                getattr(memory, one) != getattr(changed, one) for one in WRITTEN
+            is_written = changed.status not in ENDED_STATUSES and any(
+                getattr(memory, one) != getattr(changed, one) for one in WORDING_FIELDS
             )
-            return admit(by_hand(changed, actor, self._clock()) if is_written else changed, self._gate_settings)
+            return admit(
+                attribute_to_person(changed, actor, self._clock()) if is_written else changed, self._gate_settings
+            )
 
-        return self._change(ref, "update", actor, reason, updated, scopes, absorbed)
+        return self._change(ref, "update", actor, reason, apply_update, scopes, absorbed)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
@@ -337,27 +341,27 @@ class WriteVerbs(Facets):
         from engram.store.records import refuse_foreign_ids
 
         if changes.get("aliases"):
-            refuse_foreign_ids(self.store, [memory.but(aliases=changes["aliases"])])
+            refuse_foreign_ids(self.store, [memory.replace(aliases=changes["aliases"])])
         wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
         scope = changes.get("scope") or memory.scope
         for name in wanted:
-            taken = self.store.named(name, scope)
+            taken = self.store.id_by_name(name, scope)
             if taken and taken != memory.id:
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
-    @declared(memories.PIN)
+    @bind_verb(memories.PIN)
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
         from engram.decisions.authority import refuse_marks
 
-        def changed(memory: Memory) -> Memory:
-            after = memory.but(pinned=pinned, updated=self._clock())
+        def set_pinned(memory: Memory) -> Memory:
+            after = memory.replace(pinned=pinned, updated=self._clock())
             refuse_marks(actor, memory, after)
             return after
 
-        return self._change(ref, "pin" if pinned else "unpin", actor, "", changed, self.scopes_for(**owner))
+        return self._change(ref, "pin" if pinned else "unpin", actor, "", set_pinned, self.scopes_for(**owner))
 
-    @declared(memories.VERIFY)
+    @bind_verb(memories.VERIFY)
     def verify(
         self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), **owner: Unpack[Owner]
     ) -> Memory:
@@ -368,19 +372,19 @@ class WriteVerbs(Facets):
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
 
-        def verified(memory: Memory) -> Memory:
-            return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
+        def mark_verified(memory: Memory) -> Memory:
+            return reinforce_memory(memory, now).replace(**confirmed, last_verified=now, updated=now)
 
-        return self._change(ref, "verify", actor, "", verified, self.scopes_for(**owner), shown=shown)
+        return self._change(ref, "verify", actor, "", mark_verified, self.scopes_for(**owner), shown=shown)
 
-    @declared(memories.REINFORCE)
+    @bind_verb(memories.REINFORCE)
     def reinforce(
         self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to its retrieval strength."""
         return self.review.reinforce(ref, boost=boost, actor=actor, scopes=self.scopes_for(**owner))
 
-    @declared(memories.FORGET)
+    @bind_verb(memories.FORGET)
     def forget(
         self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "", **owner: Unpack[Owner]
     ) -> "Memory | Purged":
@@ -404,7 +408,7 @@ class WriteVerbs(Facets):
             return memory
         return self.lineages.forget(memory.id, actor=actor, reason=reason, scopes=scopes)
 
-    @declared(memories.PURGE)
+    @bind_verb(memories.PURGE)
     def purge(
         self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
     ) -> "Purged":
@@ -416,12 +420,12 @@ class WriteVerbs(Facets):
         """
         from engram.upkeep.purge import purge_scope
 
-        named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
+        named = resolve_owner({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
         if not named:
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
         return purge_scope(self.store, self._clock, self._scopes.scope_named(named), actor=actor)
 
-    @declared(memories.UNDO)
+    @bind_verb(memories.UNDO)
     def undo(self, ref: str, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Undo the last decision about a memory."""
         from engram.review.undo import undo
@@ -429,7 +433,7 @@ class WriteVerbs(Facets):
         memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
         return undo(self.store, memory.id, self._clock(), actor=actor, scopes=scopes)
 
-    @declared(memories.FEEDBACK)
+    @bind_verb(memories.FEEDBACK)
     def feedback(
         self, ref: str, signal: str, *, session: str = "", actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
@@ -438,10 +442,10 @@ class WriteVerbs(Facets):
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
-        scopes, session = self.scopes_for(**owner), self._used_in(session, owner)
+        scopes, session = self.scopes_for(**owner), self._recordable_session(session, owner)
         return feedback.rate(self.store, ref, signal, self._clock(), session, actor=actor, scopes=scopes)
 
-    @declared(graph.RELATE)
+    @bind_verb(graph.RELATE)
     def relate(
         self,
         source: str,
@@ -500,7 +504,7 @@ class WriteVerbs(Facets):
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
-    @declared(memories.INFER_SCOPE)
+    @bind_verb(memories.INFER_SCOPE)
     def infer_scope(
         self,
         statement: str = "",
@@ -520,12 +524,12 @@ class WriteVerbs(Facets):
         draft = Memory(id="", statement=said, situation=situation, form=dict(form or {}))
         return inferred_scope(self._scopes.scope(), self.directory, draft, type, self.store, self.policy)
 
-    @declared(store.SCOPE_HERE)
+    @bind_verb(store.SCOPE_HERE)
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""
         return self._scopes.scope() or "global"
 
-    @declared(store.SCOPE_NOTICES)
+    @bind_verb(store.SCOPE_NOTICES)
     def scope_notices(self) -> list[str]:
         """What a person should decide about the scope of the directory: an older scope that may belong to it, another directory that claims it."""
         from engram.upkeep.scope_links import scope_notices
@@ -538,17 +542,17 @@ def _scopes_touched(before: Memory, after: Memory) -> list[str]:
     same = (
         meaning_of(before) == meaning_of(after)
         and (before.scope, before.name, before.aliases) == (after.scope, after.name, after.aliases)
-        and (before.status in LIVE or after.status not in LIVE)
+        and (before.status in LIVE_STATUSES or after.status not in LIVE_STATUSES)
     )
     return [] if same else sorted({before.scope, after.scope})
 
 
-def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
+def _apply_fields(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
     if "metadata" in changes:
         changes = {**changes, "metadata": with_reserved(changes["metadata"], memory.metadata)}
-    memory = memory.but(**changes, updated=now)
+    memory = memory.replace(**changes, updated=now)
     if "form" in changes and "statement" not in changes:
-        memory = memory.but(statement=render_form(memory.form))
+        memory = memory.replace(statement=render_form(memory.form))
     if "statement" in changes:
-        memory = memory.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
+        memory = memory.replace(form=changes.get("form", {}), entities=changes.get("entities", ()))
     return memory

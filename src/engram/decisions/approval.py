@@ -4,16 +4,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engram.decisions.authority import last_decision, refuse_outranked, refuse_rejection
-from engram.decisions.resolution import confirmed
-from engram.decisions.versions import contradicted, replaced_by
+from engram.decisions.resolution import mark_confirmed
+from engram.decisions.versions import contradiction_target, replaced_memories
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import tier_3_reason, trust
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 from engram.rules.sources import Rank, is_evidence, origin_of, rank_of
-from engram.rules.strength import reinforced
-from engram.store.records import CURRENT
+from engram.rules.strength import reinforce_memory
+from engram.store.records import CURRENT_STATUSES
 
 if TYPE_CHECKING:
     from engram.decisions.locked import LockedMemories
@@ -30,7 +30,7 @@ _DECIDED = {
 }
 
 
-def held_reason(memory: Memory) -> str:
+def waiting_reason(memory: Memory) -> str:
     """Why a memory waits for a person whatever the settings say: it is tier 3, or reads like an instruction; "" where it need not."""
     return tier_3_reason(memory) or injection_problem(memory)
 
@@ -40,7 +40,7 @@ def person_only_reason(memory: Memory, settings: GateSettings) -> str:
 
     It is tier 3, reads like an instruction, an untrusted source said it, or the settings let it not become active by itself.
     """
-    if held := held_reason(memory):
+    if held := waiting_reason(memory):
         return held
     if is_evidence(memory):
         return f"it comes from {origin_of(memory)} ({memory.source or 'unknown'})"
@@ -88,10 +88,12 @@ def approve(memories: "LockedMemories", memory: Memory, actor: str, settings: Ga
     """The plan that makes a candidate active, superseding the current memories with its conflict key and those it names."""
     refuse_settled(memories, memory)
     refuse_approval(actor, memory, settings)
-    refuse_contradiction(memory, contradicted(memories.get, memory))
-    active = confirmed(reinforced(memory, memories.now), actor).but(status="active", last_verified=memories.now)
+    refuse_contradiction(memory, contradiction_target(memories.get, memory))
+    active = mark_confirmed(reinforce_memory(memory, memories.now), actor).replace(
+        status="active", last_verified=memories.now
+    )
     memories.check(active)
-    active = memories.supersede(active, replaced_by(memories, active))
+    active = memories.supersede(active, replaced_memories(memories, active))
     memories.put(active)
     reject_replaced(memories, active, actor)
     return active
@@ -102,14 +104,14 @@ def reject(memories: "LockedMemories", memory: Memory, actor: str) -> Memory:
     refuse_settled(memories, memory)
     refuse_outranked(actor, memory, "reject")
     refuse_rejection(actor, memory)
-    rejected = memory.but(status="rejected", updated=memories.now)
+    rejected = memory.replace(status="rejected", updated=memories.now)
     memories.put(rejected)
     return rejected
 
 
 def reject_replaced(memories: "LockedMemories", memory: Memory, actor: str) -> list[Memory]:
     """Reject the candidates that an active memory supersedes; those that the actor may not reject keep waiting."""
-    if memory.status not in CURRENT:
+    if memory.status not in CURRENT_STATUSES:
         return []
     rejected = []
     for other in filter(None, map(memories.get, memory.supersedes)):

@@ -8,11 +8,11 @@ from engram.gates.trust import is_inferred, tier_3_reason, tier_of
 from engram.model.errors import ChangedMeanwhile, Refused
 from engram.model.lazy import fields
 from engram.model.memory import Activation, Memory
-from engram.model.relations import REVIEWED
+from engram.model.relations import REVIEW_RELATIONS
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, may_decide, origin_of, rank_of
-from engram.store.history import OUT, decided_by_person, is_automatic, placed_by
+from engram.store.history import ENDED_STATUSES, is_automatic, is_decided_by_person, status_decision
 from engram.store.protocol import Image
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 
 _OF_USE = frozenset((
     "activation", "feedback", "derivation_count", "last_verified", "imported_at", "updated", "version",
@@ -20,7 +20,7 @@ _OF_USE = frozenset((
     "status", "superseded_by", "lineage", "revision", "associations", "verification",
 ))  # fmt: skip
 """What use and other decisions change about a memory without changing what it says."""
-SHOWN = tuple(each.name for each in fields(Memory) if each.name not in _OF_USE)
+SHOWN_FIELDS = tuple(each.name for each in fields(Memory) if each.name not in _OF_USE)
 """What somebody who decides about a memory has read, or relies on."""
 _ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")}
 """The statuses that an agent may give a memory, and those that the memory may have before."""
@@ -28,9 +28,9 @@ _ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")
 
 def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> None:
     """Raise `Refused` where a person took a memory out of use, whatever was changed about it since."""
-    if not is_below_program(actor) or memory.status not in OUT:
+    if not is_below_program(actor) or memory.status not in ENDED_STATUSES:
         return
-    decided = placed_by(history)
+    decided = status_decision(history)
     if decided is None:
         raise Refused(
             f"{memory.id} is {memory.status}, and who decided that is not known any more; {actor} may not change it: a person may, "
@@ -45,7 +45,7 @@ def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> 
 
 def is_rejected_by_person(memory: Memory, history: Sequence[Image]) -> bool:
     """Whether a person rejected a memory, so that it is not proposed again as long as the rejection is stored."""
-    return memory.status == "rejected" and decided_by_person(history)
+    return memory.status == "rejected" and is_decided_by_person(history)
 
 
 def refuse_status(actor: str, memory: Memory, status: str) -> None:
@@ -97,18 +97,20 @@ def refuse_marks(actor: str, before: Memory, after: Memory) -> None:
 
 def _as_shown(memory: Memory) -> tuple[object, ...]:
     is_confirmed = memory.verification == CONFIRMED
-    return (*(getattr(memory, name) for name in SHOWN), is_confirmed, _review_links(memory))
+    return (*(getattr(memory, name) for name in SHOWN_FIELDS), is_confirmed, _review_links(memory))
 
 
 def _review_links(memory: Memory) -> list[tuple[str, str, bool]]:
-    return sorted((link.type, link.target, bool(link.extra)) for link in memory.associations if link.type in REVIEWED)
+    return sorted(
+        (link.type, link.target, bool(link.extra)) for link in memory.associations if link.type in REVIEW_RELATIONS
+    )
 
 
-WORDS = ("statement", "situation", "form", "type")
+TIER_FIELDS = ("statement", "situation", "form", "type")
 """Fields that decide about a memory's tier."""
-WRITTEN = frozenset({"statement", "situation", "form"})
+WORDING_FIELDS = frozenset({"statement", "situation", "form"})
 """Fields that are what a memory says: a person who writes them is its source from then on."""
-BY_HAND = "manual"
+LEARNED_BY_HAND = "manual"
 """`learned_by` of what a person reworded."""
 
 
@@ -133,10 +135,10 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
 
     As in `learn`, an inferred type makes nothing wait: what is said decides.
     """
-    reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
-    if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+    reworded = any(getattr(before, name) != getattr(after, name) for name in TIER_FIELDS)
+    if not reworded or after.status not in CURRENT_STATUSES or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
-    judged = after.but(type="fact") if is_inferred(actor, before, after) else after
+    judged = after.replace(type="fact") if is_inferred(actor, before, after) else after
     if reason := tier_3_reason(judged):
         raise Refused(
             f"{actor} may not change {before.id} to this: {reason} and waits for a person; a person may change it at a "
@@ -144,13 +146,13 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
         )
 
 
-def by_hand(memory: Memory, actor: str, now: datetime) -> Memory:
+def attribute_to_person(memory: Memory, actor: str, now: datetime) -> Memory:
     """The memory whose words this actor wrote: a person's own, and confirmed, where it was a person."""
     if rank_of(actor) != Rank.PERSON:
         return memory
-    memory = memory.but(source=actor or "human", learned_by=BY_HAND)
+    memory = memory.replace(source=actor or "human", learned_by=LEARNED_BY_HAND)
     # A candidate is confirmed when it is approved.
-    return memory if memory.status == "candidate" else memory.but(verification=CONFIRMED, last_verified=now)
+    return memory if memory.status == "candidate" else memory.replace(verification=CONFIRMED, last_verified=now)
 
 
 def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
@@ -158,7 +160,7 @@ def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None
     refuse_outranked(actor, memory, "undo")
     refuse_overturning(actor, memory, history)
     last = last_decision(history) if history else None
-    if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
+    if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.replace(verification=CONFIRMED)):
         raise Refused(
             f"a person decided “{last.op}” about {memory.id}, and {actor} may not undo that: a person may, at a terminal"
         )
@@ -169,10 +171,10 @@ def last_decision(history: Sequence[Image]) -> Image:
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
         if is_automatic(later):
             continue
-        if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
+        if later.op == "reinforce" or _without_use(later.memory) != _without_use(earlier.memory):
             return later
     return history[0]
 
 
-def _decided(memory: Memory | None) -> Memory | None:
-    return memory.but(activation=Activation(), updated=None) if memory is not None else None
+def _without_use(memory: Memory | None) -> Memory | None:
+    return memory.replace(activation=Activation(), updated=None) if memory is not None else None

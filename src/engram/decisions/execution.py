@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from engram.decisions.change import Change
-from engram.decisions.conflicts import waiting_on
+from engram.decisions.conflicts import contradicting_candidates
 from engram.decisions.locked import LockedMemories
 from engram.model.memory import CONTRADICTS, Memory
 from engram.store.protocol import Store
@@ -24,7 +24,7 @@ def execute_change(store: Store, clock: Callable[[], datetime], change: Change[T
     """
     reason = _checked_reason(change.reason) if change.reason else change.note
     watched = list(dict.fromkeys((*change.targets, *change.related)))
-    waiting = waiting_on(store, watched)
+    waiting = contradicting_candidates(store, watched)
     with store.deciding(
         change.op,
         actor=change.actor,

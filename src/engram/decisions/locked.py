@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from engram.decisions.authority import refuse_changed, refuse_outranked, refuse_overturning
 from engram.decisions.change import TAKEN_BY, Change
-from engram.decisions.conflicts import release
-from engram.decisions.versions import superseding
+from engram.decisions.conflicts import release_waiting
+from engram.decisions.versions import place_version
 from engram.model.memory import Memory
-from engram.store.history import OUT
+from engram.store.history import ENDED_STATUSES
 from engram.store.protocol import Image, ProposalKeys, Store, Transaction
-from engram.store.records import ANSWERING, CURRENT
+from engram.store.records import ANSWERING_STATUSES, CURRENT_STATUSES
 from engram.store.references import find_locked
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LockedMemories:
         memory, change = self.find(memory_id), self._change
         if (verb := TAKEN_BY.get(change.op)) is not None:
             refuse_outranked(change.actor, memory, verb)
-            if memory.status in OUT:
+            if memory.status in ENDED_STATUSES:
                 refuse_overturning(change.actor, memory, self._store.history(memory.id))
         return memory
 
@@ -106,9 +106,9 @@ class LockedMemories:
             self._judged[memory.id] = memory
         elif (known := self._judged.get(memory.id)) is not None:
             judged = not _says_more(known, memory)
-        if memory.status in CURRENT:
+        if memory.status in CURRENT_STATUSES:
             self.ended.discard(memory.id)
-        elif (before := self._transaction.get(memory.id)) is not None and before.status in CURRENT:
+        elif (before := self._transaction.get(memory.id)) is not None and before.status in CURRENT_STATUSES:
             self.ended.add(memory.id)
         self._transaction.put(memory, vector, team=team, judged=judged)
 
@@ -119,14 +119,14 @@ class LockedMemories:
         """
         for head in heads:
             refuse_outranked(by or self._change.actor, head, "supersede")
-        return superseding(self, new, heads, self.now, for_good=for_good) if heads else new
+        return place_version(self, new, heads, self.now, for_good=for_good) if heads else new
 
     def release(self, waiting: Sequence[Memory]) -> list[Memory]:
         """Make active which of these candidates wait for nothing any more; newest first."""
-        return release(self, waiting, self.now)
+        return release_waiting(self, waiting, self.now)
 
 
 def _says_more(judged: Memory, memory: Memory) -> bool:
     """Whether a memory says or does more than when it was judged."""
-    begins = memory.status in ANSWERING and judged.status not in ANSWERING
+    begins = memory.status in ANSWERING_STATUSES and judged.status not in ANSWERING_STATUSES
     return begins or any(getattr(judged, name) != getattr(memory, name) for name in JUDGED_FIELDS)

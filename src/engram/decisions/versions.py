@@ -1,6 +1,6 @@
 """Versions of facts: what replaces what, in which order they were true, and which one is current.
 
-`superseding` is the one place where a version replaces another. Valid time (`valid_from`, `valid_until`) says when a version
+`place_version` is the one place where a version replaces another. Valid time (`valid_from`, `valid_until`) says when a version
 was true; the journal has the recorded time. A version that ends before the current one would is an exception to it: both are
 current while it holds, and the other alone afterwards.
 """
@@ -14,30 +14,32 @@ from engram.model.memory import CONTRADICTS, Memory
 from engram.rules.eligibility import has_begun, is_effective, outlasts
 from engram.rules.sources import may_replace
 from engram.store.protocol import Store, Transaction
-from engram.store.records import CURRENT, in_order, start_of
+from engram.store.records import CURRENT_STATUSES, sort_versions, start_of
 
-VERSIONS = (*CURRENT, "superseded")
+VERSION_STATUSES = (*CURRENT_STATUSES, "superseded")
 """Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
 
 
-def settled(members: Sequence[Memory], now: datetime) -> list[Memory]:
+def resolve_versions(members: Sequence[Memory], now: datetime) -> list[Memory]:
     """The versions that count, in order, with the status and end that follow from the others.
 
     An end that is no other version's beginning is the version's own and stays. A version that begins later leaves the one
     before it current until then; no decision is needed on that day.
     """
-    versions = [memory for memory in in_order(members) if memory.status in VERSIONS]
+    versions = [memory for memory in sort_versions(members) if memory.status in VERSION_STATUSES]
     placed = []
     for i, memory in enumerate(versions):
         later = next((m for m in versions[i + 1 :] if not _is_exception(m, memory, members)), None)
-        placed.append(_placed(memory, later, members, now))
+        placed.append(_resolve_version(memory, later, members, now))
     return placed
 
 
 def _is_exception(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
     """Whether a later version leaves one before it in force: it ends earlier, and was not made to replace it for good."""
     own = _own_end(later, members)
-    return own is not None and outlasts(memory, later.but(valid_until=own)) and not _replaces(later, memory, members)
+    return (
+        own is not None and outlasts(memory, later.replace(valid_until=own)) and not _replaces(later, memory, members)
+    )
 
 
 def _replaces(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
@@ -51,16 +53,16 @@ def _replaces(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
     return memory.id in seen
 
 
-def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], now: datetime) -> Memory:
+def _resolve_version(memory: Memory, later: Memory | None, members: Sequence[Memory], now: datetime) -> Memory:
     # The clock may have been set back between the two: no version ends before it begins.
     replaced_at = max(start_of(memory), start_of(later)) if later is not None else None
     ends = [end for end in (_own_end(memory, members), replaced_at) if end is not None]
-    memory = memory.but(valid_until=min(ends, default=None))
+    memory = memory.replace(valid_until=min(ends, default=None))
     if memory.status == "superseded" and not memory.superseded_by:
         return memory  # nothing replaced it: its document no longer states it, and the removal of another version does not restore it
     if later is None or not has_begun(later, now):
-        return memory.but(status=memory.status if memory.status in CURRENT else "active", superseded_by="")
-    return memory.but(status="superseded", superseded_by=later.id)
+        return memory.replace(status=memory.status if memory.status in CURRENT_STATUSES else "active", superseded_by="")
+    return memory.replace(status="superseded", superseded_by=later.id)
 
 
 def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
@@ -69,20 +71,20 @@ def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
     return None if memory.valid_until in {start_of(other) for other in (*members, memory)} else memory.valid_until
 
 
-FOLLOWING = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
+DERIVED_FIELDS = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
 """Fields that follow from `add`, `revise`, `forget` and `undo`."""
 
 
-def replaced_by(deciding: Transaction, memory: Memory) -> list[Memory]:
+def replaced_memories(deciding: Transaction, memory: Memory) -> list[Memory]:
     """The memories an active one replaces: the current ones with its conflict key, and those it says it supersedes."""
     if memory.status != "active":
         return []
     heads = list(deciding.heads(memory.conflict_key, memory.scope)) if memory.conflict_key else []
-    named = heads_named(deciding, memory.supersedes)
+    named = find_heads(deciding, memory.supersedes)
     return [head for head in {head.id: head for head in (*heads, *named)}.values() if head.id != memory.id]
 
 
-def heads_named(deciding: Transaction, ids: Sequence[str]) -> list[Memory]:
+def find_heads(deciding: Transaction, ids: Sequence[str]) -> list[Memory]:
     """The current versions of the facts that these ids belong to."""
     return [head for older in ids for head in _heads_of(deciding, older)]
 
@@ -92,10 +94,10 @@ def outranking_head(heads: Sequence[Memory], source: str) -> Memory | None:
     return next((head for head in heads if not may_replace(source, head)), None)
 
 
-def contradicted(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
+def contradiction_target(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
     """The current memory that another one is linked to as contradicting it."""
     linked = (get(link.target) for link in memory.associations if link.type == CONTRADICTS)
-    return next((other for other in linked if other is not None and other.status in CURRENT), None)
+    return next((other for other in linked if other is not None and other.status in CURRENT_STATUSES), None)
 
 
 def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
@@ -103,11 +105,13 @@ def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
     memory = deciding.get(memory_id)
     if memory is None:
         return []
-    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in CURRENT else [memory]
-    return [version for version in versions if version.status in CURRENT]
+    versions = (
+        deciding.lineage(memory.lineage) if memory.lineage and memory.status not in CURRENT_STATUSES else [memory]
+    )
+    return [version for version in versions if version.status in CURRENT_STATUSES]
 
 
-def superseding(
+def place_version(
     deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime, *, for_good: bool = False
 ) -> Memory:
     """The new version, placed among the others by its beginning; those stay readable, each true until the next begins.
@@ -116,22 +120,24 @@ def superseding(
     is dated before the current head is part of the history: the head stays. So does a head that outlasts the new version, unless
     it is replaced `for_good`; what the new version supersedes then says so.
     """
-    latest = in_order(heads)[-1]
+    latest = sort_versions(heads)[-1]
     lineage = latest.lineage or latest.id
     known = _versions(deciding, heads)
     start = new.valid_from or new.occurred_at or now
     lasting = {head.id for head in heads if outlasts(head, new) and not for_good}
     older = [head.id for head in heads if _is_before(head, start, now) and head.id not in lasting]
     named = [i for i in new.supersedes if i not in lasting] if older or not lasting else []
-    new = new.but(
+    new = new.replace(
         supersedes=tuple(dict.fromkeys((*named, *older))),
         lineage=lineage,
         revision=max(version.revision for version in known) + 1,
         valid_from=start,
     )
     if start <= now and (new.created is None or new.created < start):
-        new = new.but(updated=now)  # shows that it had begun when it was written
-    followed = settled([*(_follow(version, new, older).but(lineage=lineage) for version in known), new], now)
+        new = new.replace(updated=now)  # shows that it had begun when it was written
+    followed = resolve_versions(
+        [*(_mark_superseded(version, new, older).replace(lineage=lineage) for version in known), new], now
+    )
     for version in followed:
         if version.id != new.id:
             _put_changed(deciding, version, now)
@@ -149,12 +155,12 @@ def _is_before(head: Memory, start: datetime, now: datetime) -> bool:
     return start_of(head) <= start or (start_of(head) > now and has_begun(head, now))
 
 
-def _follow(version: Memory, new: Memory, older: Collection[str]) -> Memory:
+def _mark_superseded(version: Memory, new: Memory, older: Collection[str]) -> Memory:
     """The version, superseded by the new one if it is one of the older ones."""
-    return version.but(superseded_by=new.id) if version.id in older else version
+    return version.replace(superseded_by=new.id) if version.id in older else version
 
 
-def settle(
+def reorder_versions(
     deciding: Transaction, lineage: str, now: datetime, ends: "Mapping[str, datetime | None] | None" = None
 ) -> None:
     """Reorder a fact's versions after one was removed or restored; `ends` are those that versions had before it began."""
@@ -162,19 +168,19 @@ def settle(
         return
     known = deciding.lineage(lineage)
     if ends:
-        known = [version.but(valid_until=ends.get(version.id, version.valid_until)) for version in known]
-    for version in settled(known, now):
+        known = [version.replace(valid_until=ends.get(version.id, version.valid_until)) for version in known]
+    for version in resolve_versions(known, now):
         _put_changed(deciding, version, now)
 
 
 def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
     if memory != deciding.get(memory.id):
-        deciding.put(memory.but(updated=now))
+        deciding.put(memory.replace(updated=now))
 
 
 def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
     """Raise `Refused` where a memory would be current next to another with the same conflict key."""
-    if memory.status not in CURRENT or not is_effective(memory, now):
+    if memory.status not in CURRENT_STATUSES or not is_effective(memory, now):
         return
     for other in deciding.heads(memory.conflict_key, memory.scope):
         if (
@@ -190,8 +196,8 @@ def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> 
 
 def refuse_decided(memory: Memory, changes: Mapping[str, Any]) -> None:
     """Raise `InvalidInput` for fields that follow from decisions: set by hand, they could leave two current versions, or none."""
-    if changes.keys() & FOLLOWING:
-        name = sorted(changes.keys() & FOLLOWING)[0]
+    if changes.keys() & DERIVED_FIELDS:
+        name = sorted(changes.keys() & DERIVED_FIELDS)[0]
         raise InvalidInput(f"{name} follows from decisions; `revise` adds a version, `forget` and `undo` remove one")
     status = changes.get("status", memory.status)
     if status != memory.status and "superseded" in (status, memory.status):

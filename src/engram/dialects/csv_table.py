@@ -11,7 +11,7 @@ from engram.dialects.source import ImportSource
 from engram.model.errors import InvalidInput
 from engram.readers.limits import read_text
 
-TABLES = (".csv", ".tsv")
+TABLE_SUFFIXES = (".csv", ".tsv")
 Row = tuple[str, dict[str, str]]
 """The place of a row, and its cells by column."""
 

@@ -39,7 +39,7 @@ class FieldError(Exception):
         return FieldError(self.what, f"{name}{joint}{self.path}")
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value as an error message quotes it: short, on one line."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -55,7 +55,7 @@ def read_text(value: Any) -> str:
         return repr(value)
     if isinstance(value, date):
         return value.isoformat()
-    raise FieldError(f"must be text, is {shown(value)}")
+    raise FieldError(f"must be text, is {quote_value(value)}")
 
 
 def read_texts(value: Any) -> tuple[str, ...]:
@@ -80,14 +80,14 @@ def read_cues(value: Any) -> tuple[str, ...]:
 def read_text_map(value: Any) -> dict[str, str]:
     """A block whose values are all text."""
     if not isinstance(value, Mapping):
-        raise FieldError(f"must be a block of fields, is {shown(value)}")
+        raise FieldError(f"must be a block of fields, is {quote_value(value)}")
     return {str(key): read_text(item) for key, item in value.items()}
 
 
 def read_map(value: Any) -> dict[str, Any]:
     """A block of anything."""
     if not isinstance(value, Mapping):
-        raise FieldError(f"must be a block of fields, is {shown(value)}")
+        raise FieldError(f"must be a block of fields, is {quote_value(value)}")
     return dict(value)
 
 
@@ -101,7 +101,7 @@ def read_flag(value: Any) -> bool:
             return True
         if word in _NO:
             return False
-    raise FieldError(f"must be true or false, is {shown(value)}")
+    raise FieldError(f"must be true or false, is {quote_value(value)}")
 
 
 def read_count(value: Any) -> int:
@@ -111,8 +111,8 @@ def read_count(value: Any) -> int:
     if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_COUNT:
         return int(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) > LARGEST_COUNT:
-        raise FieldError(f"must not be beyond {LARGEST_COUNT}, is {shown(value)}")
-    raise FieldError(f"must be a whole number, is {shown(value)}")
+        raise FieldError(f"must not be beyond {LARGEST_COUNT}, is {quote_value(value)}")
+    raise FieldError(f"must be a whole number, is {quote_value(value)}")
 
 
 def read_number(value: Any) -> float:
@@ -124,7 +124,7 @@ def read_number(value: Any) -> float:
             number = math.inf
         if math.isfinite(number):
             return number
-    raise FieldError(f"must be a number, is {shown(value)}")
+    raise FieldError(f"must be a number, is {quote_value(value)}")
 
 
 def number_between(low: float, high: float) -> Callable[[Any], float]:
@@ -135,7 +135,7 @@ def number_between(low: float, high: float) -> Callable[[Any], float]:
             return value
         number = read_number(value)
         if not low <= number <= high:
-            raise FieldError(f"must be between {low:g} and {high:g}, is {shown(value)}")
+            raise FieldError(f"must be between {low:g} and {high:g}, is {quote_value(value)}")
         return number
 
     return read
@@ -159,7 +159,7 @@ def write_text(value: Any) -> str:
         return value
     if isinstance(value, str):
         return str(value)
-    raise FieldError(f"must be text, is {shown(value)}")
+    raise FieldError(f"must be text, is {quote_value(value)}")
 
 
 def write_texts(values: Any) -> list[str]:
@@ -174,13 +174,13 @@ def read_time(value: Any) -> datetime:
             value = datetime.fromisoformat(value)
         except ValueError:
             raise FieldError(
-                f"must be a date such as 2026-01-31 or a time such as 2026-01-31T09:30:00Z, is {shown(value)}"
+                f"must be a date such as 2026-01-31 or a time such as 2026-01-31T09:30:00Z, is {quote_value(value)}"
             ) from None
     if isinstance(value, datetime):
         return _in_utc(value)
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    raise FieldError(f"must be a date or a time, is {shown(value)}")
+    raise FieldError(f"must be a date or a time, is {quote_value(value)}")
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -213,7 +213,7 @@ def read_confidence(value: Any) -> float:
         return _confidence_from_text(value)
     number = read_number(value)
     if not 0 <= number <= 10:
-        raise FieldError(f"must be between 1 and 10, is {shown(value)}")
+        raise FieldError(f"must be between 1 and 10, is {quote_value(value)}")
     return _shift_point(number, -1)
 
 
@@ -223,7 +223,7 @@ def _confidence_from_text(value: str) -> float:
     except ArithmeticError:
         number = math.nan
     if not 0 <= number <= 1:
-        raise FieldError(f"must be between 1 and 10, is {shown(value)}")
+        raise FieldError(f"must be between 1 and 10, is {quote_value(value)}")
     return number
 
 
@@ -235,7 +235,7 @@ def write_confidence(value: float) -> float | str:
     counterpart; only then is it written as text, which is read back digit for digit.
     """
     if not 0 <= read_number(value) <= 1:
-        raise FieldError(f"must be between 0 and 1, is {shown(value)}")
+        raise FieldError(f"must be between 0 and 1, is {quote_value(value)}")
     number = _shift_point(float(value), 1)
     if _shift_point(number, -1) == value:
         return write_number(number)
@@ -278,13 +278,13 @@ def plain_data(value: Any, depth: int = 0) -> Any:
         return {_plain_key(key): _plain_under(key, item, depth) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain_under(f"[{index}]", item, depth) for index, item in enumerate(value)]
-    raise FieldError(f"cannot be stored: {shown(value)} is no text, number, true, false, null, list or mapping")
+    raise FieldError(f"cannot be stored: {quote_value(value)} is no text, number, true, false, null, list or mapping")
 
 
 def _plain_key(key: Any) -> str:
     if isinstance(key, str):
         return str(key)
-    raise FieldError(f"has a key that is not text: {shown(key)}")
+    raise FieldError(f"has a key that is not text: {quote_value(key)}")
 
 
 def _plain_under(name: Any, item: Any, depth: int) -> Any:
@@ -321,7 +321,7 @@ class Block:
     def read(self, value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The attributes a mapping sets, and the unknown keys."""
         if type(value) is not dict and not isinstance(value, Mapping):
-            raise FieldError(f"must be a block of fields, is {shown(value)}")
+            raise FieldError(f"must be a block of fields, is {quote_value(value)}")
         known: dict[str, Any] = {}
         unknown: dict[str, Any] = {}
         readers = self._readers
@@ -391,7 +391,7 @@ class Block:
     def read_list(self, value: Any) -> tuple[Any, ...]:
         """A list of such blocks."""
         if not isinstance(value, list | tuple):
-            raise FieldError(f"must be a list, is {shown(value)}")
+            raise FieldError(f"must be a list, is {quote_value(value)}")
         items = []
         for index, item in enumerate(value):
             try:
@@ -413,7 +413,7 @@ def add_unknown(out: dict[str, Any], unknown: Any, known: frozenset[str]) -> Non
     """Write unknown keys into a block; one that is a field of the block is refused, because the two could not be distinguished."""
     extra = plain_data(unknown)
     if not isinstance(extra, dict):
-        raise FieldError(f"extra must be a mapping here, is {shown(unknown)}")
+        raise FieldError(f"extra must be a mapping here, is {quote_value(unknown)}")
     for key in extra:
         if key in known:
             raise FieldError("extra has a key that is a field of its own; set the field instead", key)

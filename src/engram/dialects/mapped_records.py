@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.csv_table import TABLES, read_table
+from engram.dialects.csv_table import TABLE_SUFFIXES, read_table
 from engram.dialects.fields import FieldError, plain_mapping, read_time, unit_number
 from engram.dialects.record_files import SUFFIXES, records_in
 from engram.dialects.source import ImportSource, Projection, origin_of_path, record_label
@@ -57,7 +57,7 @@ def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
     if unknown := [field for field in mapping if field not in FIELDS]:
         raise InvalidInput(f"a mapping cannot fill {unknown[0]!r}; fields are {', '.join(FIELDS)}")
     source = ImportSource(origin=origin_of_path("import", path), whole=True)
-    if path.suffix.lower() in TABLES:
+    if path.suffix.lower() in TABLE_SUFFIXES:
         header, rows = read_table(path, source)
         records: Iterable[tuple[str, Any]] = rows
         mapping = mapping or {field: name for field, names in _USUAL.items() if (name := _first(names, header))}
@@ -78,12 +78,12 @@ def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
 def _take(records: Iterable[tuple[str, Any]], mapping: Mapping[str, str], source: ImportSource) -> None:
     for where, record in records:
         try:
-            source.add(where, mapped(record, mapping))
+            source.add(where, build_memory(record, mapping))
         except EngramError as error:
             source.skipped.append((record_label(record, where), str(error)))
 
 
-def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
+def build_memory(record: Any, mapping: Mapping[str, str]) -> Memory:
     """The memory of a record; keys that no field takes are its metadata. Raises `InvalidInput` naming the key."""
     if not isinstance(record, Mapping):
         raise InvalidInput(f"a record must be fields, is {json.dumps(record, default=str):.60}")
@@ -98,7 +98,7 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
     kind = values.get("type", "")
     if kind and kind not in {one.name for one in known_types()}:
         rest, values["type"] = {**rest, mapping["type"]: kind}, "fact"
-    return Memory(**{"id": _made_id(record), "type": "fact", **values, "metadata": plain_mapping(rest)})
+    return Memory(**{"id": _make_id(record), "type": "fact", **values, "metadata": plain_mapping(rest)})
 
 
 def _at(record: Mapping[str, Any], key: str) -> Any:
@@ -109,7 +109,7 @@ def _at(record: Mapping[str, Any], key: str) -> Any:
     return value
 
 
-def _made_id(record: Mapping[str, Any]) -> str:
+def _make_id(record: Mapping[str, Any]) -> str:
     """An id for a record without one: the same while the record is the same."""
     text = json.dumps(record, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

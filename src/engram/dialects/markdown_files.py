@@ -8,7 +8,7 @@ from engram.disk import read_bytes
 from engram.model.errors import InvalidInput
 from engram.readers.limits import decode_text
 
-LONGEST = 8 * 1024 * 1024
+MAX_MARKDOWN_BYTES = 8 * 1024 * 1024
 """Bytes of one file."""
 _DEEPEST = 32
 Skipped = list[tuple[str, str]]
@@ -49,7 +49,7 @@ def _problem(entry: "os.DirEntry[str]", root: Path) -> str:
     if not entry.is_file():
         return "not a regular file"
     size = entry.stat().st_size
-    return f"{size:,} bytes, at most {LONGEST:,} are read" if size > LONGEST else ""
+    return f"{size:,} bytes, at most {MAX_MARKDOWN_BYTES:,} are read" if size > MAX_MARKDOWN_BYTES else ""
 
 
 def markdown_text(path: Path) -> str:

@@ -16,7 +16,7 @@ from engram.readers.frontmatter import split_frontmatter
 from engram.readers.yaml_parser import parse_yaml
 from engram.text.display import slug
 
-STATED = frozenset({"statement", "type", "context", "tags", "created", "confidence", "metadata"})
+STATED_FIELDS = frozenset({"statement", "type", "context", "tags", "created", "confidence", "metadata"})
 CONFIDENCE = 0.7
 """What a note that states no confidence counts."""
 _INDEXES = frozenset({"memory.md", "memory-log.md", "index.md", "readme.md"})
@@ -43,7 +43,10 @@ def read_markdown_notes(path: Path, others: Collection[str]) -> ImportSource:
     """Read a note, or every note below a folder less the `others`; what cannot be read is named. Raises `InvalidInput` if there is none."""
     folder = path if path.is_dir() else path.parent
     source = ImportSource(
-        origin=origin_of_path("import", folder), whole=True, made_ids=True, projection=Projection(STATED, _show_memory)
+        origin=origin_of_path("import", folder),
+        whole=True,
+        made_ids=True,
+        projection=Projection(STATED_FIELDS, _show_memory),
     )
     files = list(markdown_files(folder, source.skipped)) if path.is_dir() else [path]
     for file in files:

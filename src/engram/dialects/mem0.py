@@ -13,7 +13,7 @@ from engram.model.memory import Memory
 from engram.readers.limits import read_text
 from engram.rules.scopes import parse_scope
 
-STATED = frozenset({"statement", "tags", "created", "updated", "metadata"})
+STATED_FIELDS = frozenset({"statement", "tags", "created", "updated", "metadata"})
 _KEYS = frozenset({"id", "memory", "text", "created_at", "updated_at", "metadata", "categories"})
 _ENOUGH_TO_TELL = 64 * 1024
 _SIGNS = (b'"memory"', b'"created_at"')
@@ -36,7 +36,7 @@ def read_mem0(path: Path) -> ImportSource:
         raise InvalidInput(f"{path} is a folder; give the exported JSON file")
     tree = parse_record_json(read_text(path), where=str(path))
     source = ImportSource(
-        origin=origin_of_path("import", path), whole=True, projection=Projection(STATED, lambda memory: memory)
+        origin=origin_of_path("import", path), whole=True, projection=Projection(STATED_FIELDS, lambda memory: memory)
     )
     if isinstance(tree, Mapping) and isinstance(graph := tree.get("relations"), list) and graph:
         source.not_read.append(f"{path.name}: {len(graph)} relations of its graph")

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from engram.dialects import fields
-from engram.dialects.fields import Block, Field, FieldError, add_unknown, shown
+from engram.dialects.fields import Block, Field, FieldError, add_unknown, quote_value
 from engram.model import lazy
 from engram.model.errors import InvalidInput, UnknownVersion
 from engram.model.memory import (
@@ -54,7 +54,7 @@ def _number(key: str, low: float, high: float, default: float | None, always: bo
 def _read_status(value: Any) -> str:
     if value in STATUSES:
         return str(value)
-    raise FieldError(f"must be one of {', '.join(STATUSES)}, is {shown(value)}")
+    raise FieldError(f"must be one of {', '.join(STATUSES)}, is {quote_value(value)}")
 
 
 def _read_required(value: Any) -> str:
@@ -67,7 +67,7 @@ def _read_required(value: Any) -> str:
 def _read_span(value: Any) -> tuple[int, int]:
     if isinstance(value, list | tuple) and len(value) == 2:
         return fields.read_count(value[0]), fields.read_count(value[1])
-    raise FieldError(f"must be two whole numbers [from, to], is {shown(value)}")
+    raise FieldError(f"must be two whole numbers [from, to], is {quote_value(value)}")
 
 
 class _Links(Block):
@@ -349,7 +349,7 @@ def _write_extra(memory: Memory, out: dict[str, Any], metadata: dict[str, Any]) 
 
 def _merge_metadata(memory: Memory, metadata: dict[str, Any], unknown: Any) -> None:
     if not isinstance(unknown, dict):
-        raise FieldError(f"extra must be a mapping here, is {shown(unknown)}", "metadata")
+        raise FieldError(f"extra must be a mapping here, is {quote_value(unknown)}", "metadata")
     signals = unknown.pop("feedback_signals", None)
     if signals:
         block = metadata.setdefault("feedback_signals", _FEEDBACK.write(memory.feedback))

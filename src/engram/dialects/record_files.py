@@ -104,7 +104,7 @@ def _record(record: Any) -> "Memory | Mapping[str, Any]":
     if "statement" not in record:
         return dict(record)
     if not record.get("id"):
-        return from_mapping({**record, "id": "this record"}).but(id="")
+        return from_mapping({**record, "id": "this record"}).replace(id="")
     if not _PLURS_OWN.isdisjoint(record):
         from engram.dialects.plur import from_plur
 

@@ -118,14 +118,14 @@ def text_scalar(text: str, pad: str) -> str:
     """Text as a value in a block whose keys stand at `pad`; several lines become a literal where that is exact."""
     if "\n" in text and fits_literal(text):
         return literal(text, pad + "  ")
-    return text if is_bare(text) else quoted(text)
+    return text if is_bare(text) else quoted_scalar(text)
 
 
 def flow_scalar(text: str) -> str:
     """Text inside `[a, b]`."""
     if _BARE_IN_FLOW.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return quoted(text)
+    return quoted_scalar(text)
 
 
 def fits_literal(text: str) -> bool:
@@ -144,7 +144,7 @@ def literal(text: str, pad: str) -> str:
     return "\n".join((mark, *lines))
 
 
-def quoted(text: str) -> str:
+def quoted_scalar(text: str) -> str:
     """Text in double quotes, everything invisible escaped."""
     return f'"{_TO_ESCAPE.sub(_escape, text)}"'
 
@@ -152,7 +152,7 @@ def quoted(text: str) -> str:
 def check_text(value: Any) -> None:
     """Raise `InvalidInput` if a text in plain data holds half a surrogate pair."""
     if isinstance(value, str):
-        quoted(value)
+        quoted_scalar(value)
     elif isinstance(value, dict):
         for key, item in value.items():
             check_text(key)
@@ -189,4 +189,4 @@ def number_scalar(value: float) -> str:
 @lru_cache(maxsize=1024)
 def key_scalar(key: str) -> str:
     """A key of a block."""
-    return key if is_bare(key) else quoted(key)
+    return key if is_bare(key) else quoted_scalar(key)

@@ -58,9 +58,9 @@ class PlainTable:
 
     def embed(self, text: str, most: int = 400) -> "array[float]":
         """The unit vector of a text, as `StaticEmbedder.embed` computes it, of its first words."""
-        return unit(self.summed(words(translate(text))[:most]))
+        return unit(self.sum_words(words(translate(text))[:most]))
 
-    def summed(self, read: Iterable[str]) -> list[float]:
+    def sum_words(self, read: Iterable[str]) -> list[float]:
         """The sum of the vectors of words."""
         return self._sum_rows([row for word in read for row in word_rows[word]])
 

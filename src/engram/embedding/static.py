@@ -41,13 +41,13 @@ class StaticEmbedder:
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """One unit row per text; zero where no word of it is known."""
-        return unit_rows(self.summed(texts))
+        return unit_rows(self.sum_texts(texts))
 
-    def summed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def sum_texts(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The same before rows are brought to length one: how long a row is says how much its text tells."""
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         if len(places) < len(texts):  # the chunks of a document may repeat one
-            repeated: npt.NDArray[np.float32] = self.summed(list(places))[[places[text] for text in texts]]
+            repeated: npt.NDArray[np.float32] = self.sum_texts(list(places))[[places[text] for text in texts]]
             return repeated
         out = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):

@@ -15,14 +15,14 @@ from engram.model.memory import Memory
 from engram.rules.eligibility import outlasts
 from engram.text.numbers import Number
 from engram.text.plans import is_only_planned
-from engram.text.polarity import NormalizedStatement, read
+from engram.text.polarity import NormalizedStatement, normalize_statement
 from engram.text.time.words import value_of
 
-__all__ = ["adds_nothing", "holds", "may_outdate", "names_another", "only_values_differ", "same_symbols"]
+__all__ = ["adds_nothing", "has_words_of", "may_outdate", "names_another", "only_values_differ", "same_symbols"]
 
-LEAST_WORDS = 3
+MIN_CONTENT_WORDS = 3
 """A statement of fewer words is a part of many that say something else."""
-MOST_BETWEEN = 3
+MAX_WORDS_BETWEEN = 3
 """The most other words between those of a statement that another one holds."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SYMBOL = re.compile(r"(?:[^\w\s.,;:!?'\"’‘“”`()–—…•。、，；：！？؟،।-]|(?<!\w)-(?=[\w-])|(?<=-)-)+")
@@ -50,7 +50,7 @@ def _identifying_numbers(reading: NormalizedStatement) -> frozenset[Number]:
 
 def adds_nothing(new: str, old: str) -> bool:
     """Whether a statement in English has no word, number, name, symbol or negation that the other lacks."""
-    one, other = read(new), read(old)
+    one, other = normalize_statement(new), normalize_statement(old)
     return (
         _is_english(new)
         and _is_english(old)
@@ -63,16 +63,16 @@ def adds_nothing(new: str, old: str) -> bool:
     )
 
 
-def holds(new: str, old: str, *, numbers: bool = True) -> bool:
+def has_words_of(new: str, old: str, *, numbers: bool = True) -> bool:
     """Whether a statement has all content words of the other close together and in their order, with the same numbers (unless
     these do not count) and as many negations, odd or even.
     """
-    one, other = read(new), read(old)
-    if len(other.content) + len(other.numbers) < LEAST_WORDS or not other.content <= one.content:
+    one, other = normalize_statement(new), normalize_statement(old)
+    if len(other.content) + len(other.numbers) < MIN_CONTENT_WORDS or not other.content <= one.content:
         return False
     if (numbers and Counter(one.numbers) != Counter(other.numbers)) or (one.negations - other.negations) % 2:
         return False
-    length = len(other.sequence) + MOST_BETWEEN + (0 if numbers else len(one.numbers))
+    length = len(other.sequence) + MAX_WORDS_BETWEEN + (0 if numbers else len(one.numbers))
     ordered = [word for word in other.sequence if word in other.content]
     starts = (place for place, word in enumerate(one.sequence) if word == ordered[0])
     return any(_follow(ordered, one.sequence[start : start + length]) for start in starts)
@@ -97,7 +97,7 @@ def may_outdate(new: Memory, old: Memory) -> bool:
         return False
     if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
         return False
-    one, other = read(new.statement), read(old.statement)
+    one, other = normalize_statement(new.statement), normalize_statement(old.statement)
     if names_another(one, other) or _is_another_subject(one, other) or _ends_somebody_elses(one, other):
         return False
     if old.critical_slot or only_values_differ(new.statement, old.statement):
@@ -109,7 +109,7 @@ def only_values_differ(new: str, old: str) -> bool:
     """Whether a statement has no word that the older one lacks but numbers, days, months, addresses and other codes: a bare value
     suggests no change, since things that have such values often have several ("standup on tuesday", "on thursday").
     """
-    one, other = read(new), read(old)
+    one, other = normalize_statement(new), normalize_statement(old)
     added = set(one.raw) - set(other.raw)
     return (bool(added) or one.numbers != other.numbers) and all(map(_is_value, added))
 

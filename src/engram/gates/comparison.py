@@ -6,24 +6,31 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from engram.gates.proposal import Known, Neighbour, Proposal
+from engram.gates.proposal import Lookup, Neighbour, Proposal
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.text.content_hash import same_text
 from engram.text.numbers import Number
-from engram.text.polarity import NormalizedStatement, canonical, converse, opposite, read, rival
+from engram.text.polarity import (
+    NormalizedStatement,
+    canonical_stem,
+    is_converse,
+    is_opposite,
+    is_rival,
+    normalize_statement,
+)
 from engram.text.sentences import split_sentences
 from engram.text.tokens import tokens
 
 __all__ = [
     "Comparison",
     "compare",
-    "covering",
     "exact_duplicate",
+    "find_covering_memory",
     "negates_opposite",
     "relation",
     "same_situation",
-    "shared",
+    "term_coverage",
     "token_overlap",
     "weighted_overlap",
 ]
@@ -47,14 +54,16 @@ _ADJUNCTS = frozenset(
 )
 # "must not exceed 100" sets a limit, though it negates.
 _LIMITS = frozenset(
-    map(canonical, ("exceed", "more", "longer", "larger", "greater", "above", "beyond", "higher", "fewer"))
+    map(canonical_stem, ("exceed", "more", "longer", "larger", "greater", "above", "beyond", "higher", "fewer"))
 )
 # "Do not leave it enabled", "never keep it on": what is denied is the state.
-_LEAVING = frozenset(map(canonical, ("leave", "keep", "let", "have", "stay", "remain", "allow", "run", "be", "set")))
-_QUANTIFIERS = frozenset(map(canonical, ("all", "any", "every", "each")))
+_LEAVING = frozenset(
+    map(canonical_stem, ("leave", "keep", "let", "have", "stay", "remain", "allow", "run", "be", "set"))
+)
+_QUANTIFIERS = frozenset(map(canonical_stem, ("all", "any", "every", "each")))
 # "Node 18 is required" is about the number although it comes before the verb.
 _REQUIREMENTS = frozenset(
-    map(canonical, ("required", "needed", "mandatory", "minimum", "default", "recommended", "standard"))
+    map(canonical_stem, ("required", "needed", "mandatory", "minimum", "default", "recommended", "standard"))
 )
 
 
@@ -82,7 +91,7 @@ def weighted_overlap(one: NormalizedStatement, other: NormalizedStatement) -> fl
 @lru_cache(maxsize=1024)
 def relation(one: str, other: str) -> Comparison:
     """Compare two statements by their texts. Cached, because several gates compare the same pair."""
-    return compare(read(one), read(other))
+    return compare(normalize_statement(one), normalize_statement(other))
 
 
 def compare(one: NormalizedStatement, other: NormalizedStatement) -> Comparison:
@@ -139,7 +148,7 @@ def _difference(
     about = one.subject | other.subject
     # `_worth_pairing` bounds the shorter side, so there are few pairs to look up.
     for word, twin in [(word, twin) for word in sorted(left) for twin in sorted(right)] if left and right else []:
-        if word in about and twin in about and not converse(word, twin):
+        if word in about and twin in about and not is_converse(word, twin):
             continue
         pairs = _pairs_of(word, twin, difference) if word in left and twin in right else None
         if pairs is not None:
@@ -168,9 +177,9 @@ def _worth_pairing(left: int, right: int, shared: int) -> bool:
 
 
 def _pairs_of(word: str, twin: str, difference: _Difference) -> list[tuple[str, str]] | None:
-    if opposite(word, twin):
+    if is_opposite(word, twin):
         return difference.opposites
-    if rival(word, twin):
+    if is_rival(word, twin):
         return difference.rivals
     return None
 
@@ -186,7 +195,7 @@ def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: 
         return None if turned or difference.opposites else _rivalry(one, other, difference.rivals)
     swapped = not difference.extra and _is_swapped(one, other, difference.opposites)
     numbers = _differing_numbers(one.numbers, other.numbers)
-    flips = turned + len(difference.opposites) + (swapped and any(converse(*pair) for pair in difference.opposites))
+    flips = turned + len(difference.opposites) + (swapped and any(is_converse(*pair) for pair in difference.opposites))
     if flips:
         return (
             _flip_found(_spell_pairs(one, other, difference.opposites), turned) if flips % 2 and not numbers else None
@@ -217,7 +226,7 @@ def _spell_pairs(one: NormalizedStatement, other: NormalizedStatement, pairs: li
 
 
 def _word(reading: NormalizedStatement, stem: str) -> str:
-    return next((word for word in reading.raw if canonical(word) == stem), stem)
+    return next((word for word in reading.raw if canonical_stem(word) == stem), stem)
 
 
 def _is_negated(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> bool:
@@ -266,7 +275,7 @@ def _order_matters(pivot: list[str], *parts: list[str]) -> bool:
     return bool(pivot) and not moved and not _SYMMETRIC.issuperset(pivot)
 
 
-def exact_duplicate(proposal: Proposal, known: Known) -> Memory | None:
+def exact_duplicate(proposal: Proposal, known: Lookup) -> Memory | None:
     """The stored memory with exactly this text, if any.
 
     The content hash ignores symbols, so its match is compared again ("Use C" is not "Use C++"), and a text of symbols only
@@ -296,7 +305,7 @@ def token_overlap(terms: frozenset[str], other: Memory) -> float:
     return len(terms & theirs) / union if union else 0.0
 
 
-def shared(terms: frozenset[str], other: Memory) -> float:
+def term_coverage(terms: frozenset[str], other: Memory) -> float:
     """The part of a memory's index terms that is among these."""
     theirs = _terms(other.statement)
     return len(terms & theirs) / len(theirs) if theirs else 0.0
@@ -318,21 +327,21 @@ def same_situation(one: Memory, other: Memory) -> bool:
 _MOST_SENTENCES = 20
 
 
-def covering(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Memory | None:
+def find_covering_memory(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Memory | None:
     """The active memory that already says this, as a whole or in one of its sentences, if any.
 
     Only proposals that add nothing are caught: the same words, numbers and negations. Other wordings are never dropped;
     they pass as paraphrases to be merged.
     """
     memory = proposal.memory
-    reading = read(memory.statement)
+    reading = normalize_statement(memory.statement)
     for neighbour in neighbours:
         other = neighbour.memory
         if other.scope != memory.scope or other.status != "active" or not same_situation(memory, other):
             continue
         # A semicolon separates two statements as well as a full stop does.
         parts = split_sentences(other.statement.replace("; ", ". "), _MOST_SENTENCES)
-        if any(_says(read(part), reading) for part in parts):
+        if any(_says(normalize_statement(part), reading) for part in parts):
             return other
     return None
 

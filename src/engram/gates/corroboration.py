@@ -10,7 +10,7 @@ from engram.rules.eligibility import is_speculative
 from engram.rules.numbers import INFERRED_FROM
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of
 
-__all__ = ["confirmed_guess", "corroborates"]
+__all__ = ["corroborate_guess", "corroborates"]
 
 _TRANSCRIPTS = ("harness", "harvest")
 
@@ -32,8 +32,8 @@ def corroborates(repeated: Memory, known: Memory, session: str) -> bool:
     return is_other and (not session or session != known.session)
 
 
-def confirmed_guess(known: Memory, repeated: Memory) -> Memory:
+def corroborate_guess(known: Memory, repeated: Memory) -> Memory:
     """A speculative memory that was captured again: certain enough to stay. Any other as it is."""
     if not is_speculative(known):
         return known
-    return known.but(confidence=max(INFERRED_FROM, repeated.confidence))
+    return known.replace(confidence=max(INFERRED_FROM, repeated.confidence))

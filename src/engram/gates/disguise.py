@@ -8,18 +8,18 @@ from collections import Counter
 from functools import lru_cache
 from itertools import accumulate
 
-from engram.gates.certainty import holds
+from engram.gates.certainty import has_words_of
 from engram.gates.comparison import negates_opposite
 from engram.model.lazy import lazy_pattern
 from engram.models.english_words import is_word, letter_distance, respell
 from engram.models.readings import letters_of, other_readings, spell_out
 from engram.models.recurrence import count_negatives
-from engram.text.polarity import read
+from engram.text.polarity import normalize_statement
 from engram.text.stems import stem
 
-__all__ = ["says_again"]
+__all__ = ["is_disguised_repeat"]
 
-LEAST_LETTERS = 12
+MIN_DISGUISED_LETTERS = 12
 """A shorter statement is a part of many others; of these all letters must be the same."""
 MAX_LETTERS, MAX_OLD_LETTERS = 3_000, 400
 """Letters of the new and of the old statement that are compared."""
@@ -36,13 +36,13 @@ _AFTERTHOUGHT = lazy_pattern(
 )
 
 
-def says_again(new: str, old: str, *, may_change_numbers: bool) -> bool:
+def is_disguised_repeat(new: str, old: str, *, may_change_numbers: bool) -> bool:
     """Whether a statement says what the other says in the same words, behind a disguise.
 
     With `may_change_numbers`, also if the two differ in their numbers alone; otherwise only if the new one adds some.
     """
     texts = (new, *other_readings(new))
-    if not may_change_numbers and Counter(read(old).numbers) - Counter(read(new).numbers):
+    if not may_change_numbers and Counter(normalize_statement(old).numbers) - Counter(normalize_statement(new).numbers):
         return False
     words = tuple(dict.fromkeys(_WORD.findall(old.lower()[:MAX_OLD_LETTERS])))
     texts = tuple(text for text in texts if _shared_grams(_letters(text), _letters(old)) >= _LEAST_SHARED)
@@ -59,19 +59,19 @@ def _repeats_words(new: str, old: str) -> bool:
 
 
 def _has_words(new: str, old: str) -> bool:
-    one, other = read(new), read(old)
+    one, other = normalize_statement(new), normalize_statement(old)
     if not other.content:
         return False
     is_turned = (one.negations - other.negations) % 2
     return (
         (one.content == other.content and not is_turned and one.past == other.past and _same_order(new, old))
-        or holds(new, old, numbers=False)
+        or has_words_of(new, old, numbers=False)
         or negates_opposite(one, other)
     )
 
 
 def _same_order(new: str, old: str) -> bool:
-    one, other = read(new), read(old)
+    one, other = normalize_statement(new), normalize_statement(old)
     mine, theirs = ([word for word in each.sequence if word in each.content] for each in (one, other))
     return mine == theirs
 
@@ -85,7 +85,7 @@ def _repeats_letters(new: str, old: str) -> bool:
     spelled = spell_out(new[: 2 * MAX_LETTERS])
     words = list(_WORD.finditer(spelled))
     mine = _letters(spelled)
-    if len(theirs) < LEAST_LETTERS:
+    if len(theirs) < MIN_DISGUISED_LETTERS:
         return mine == theirs
     distance, end = letter_distance(theirs, mine)
     if distance > len(theirs) // LETTERS_PER_MISTAKE:
@@ -118,5 +118,5 @@ def _is_turned(text: str, start: int, end: int, old: str) -> bool:
     begins = max((found.end() for found in _SENTENCE_END.finditer(text, 0, start)), default=0)
     behind = _AFTERTHOUGHT.match(text, end)
     said = text[begins : end if old else start] + (behind[0] if behind else "")
-    is_negated = (read(said).negations - read(old).negations) % 2
+    is_negated = (normalize_statement(said).negations - normalize_statement(old).negations) % 2
     return bool(is_negated or (count_negatives(said) - count_negatives(old)) % 2)

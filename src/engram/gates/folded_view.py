@@ -6,18 +6,18 @@ character changes a decision.
 
 from collections.abc import Callable, Sequence
 
-from engram.gates.proposal import Known, Neighbour, Proposal, Verdict
+from engram.gates.proposal import Lookup, Neighbour, Proposal, Verdict
 from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.text.confusables import fold_text
 from engram.text.invisible import remove_invisible
 
-__all__ = ["TEXTS", "WORDS", "FoldedLookup", "fold_memory", "fold_proposal", "without_invisible"]
+__all__ = ["TEXT_FIELDS", "WORD_FIELDS", "FoldedLookup", "fold_memory", "fold_proposal", "without_invisible"]
 
-TEXTS = ("statement", "situation", "context", "rationale", "trigger_context", "domain", "name")
-WORDS = ("tags", "cues", "entities", "aliases")
+TEXT_FIELDS = ("statement", "situation", "context", "rationale", "trigger_context", "domain", "name")
+WORD_FIELDS = ("tags", "cues", "entities", "aliases")
 """The fields with text that an agent may read or that a memory is judged by; a form is one, too."""
-READ_CHARS = 20_000
+MAX_FOLDED_CHARS = 20_000
 """Characters of a text that are folded for the gates; what is longer is a document, and compared by its hash alone."""
 
 
@@ -40,51 +40,55 @@ def fold_proposal(proposal: Proposal) -> Proposal:
 
 
 def _fold_beginning(text: str) -> str:
-    return fold_text(text) if len(text) <= READ_CHARS else fold_text(text[:READ_CHARS]) + text[READ_CHARS:]
+    return (
+        fold_text(text)
+        if len(text) <= MAX_FOLDED_CHARS
+        else fold_text(text[:MAX_FOLDED_CHARS]) + text[MAX_FOLDED_CHARS:]
+    )
 
 
 def _with_texts(memory: Memory, change: Callable[[str], str]) -> Memory:
     changes: dict[str, object] = {}
-    for name in TEXTS:
+    for name in TEXT_FIELDS:
         text = getattr(memory, name)
         if text and (changed := change(text)) != text:
             changes[name] = changed
-    for name in WORDS:
+    for name in WORD_FIELDS:
         words = getattr(memory, name)
         if words and (changed_words := tuple(filter(None, map(change, words)))) != words:
             changes[name] = changed_words
     if memory.form and (form := {part: change(text) for part, text in memory.form.items()}) != memory.form:
         changes["form"] = form
-    return memory.but(**changes) if changes else memory
+    return memory.replace(**changes) if changes else memory
 
 
 class FoldedLookup:
     """The gates' lookups with folded texts. It remembers the memories as they are stored, for the verdict."""
 
-    def __init__(self, known: Known, named: Sequence[Memory]) -> None:
+    def __init__(self, known: Lookup, named: Sequence[Memory]) -> None:
         self._known = known
         self._originals: dict[str, Memory] = {memory.id: memory for memory in named}
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """A live memory of that scope with that content hash."""
         found = self._known.exact(content_hash, scope)
-        return None if found is None else self._folded(found)
+        return None if found is None else self._fold_stored(found)
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
         """The current memories with a conflict key in a scope."""
-        return list(map(self._folded, self._known.heads(conflict_key, scope)))
+        return list(map(self._fold_stored, self._known.heads(conflict_key, scope)))
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest live memories in the proposal's scope."""
-        return self._all_folded(self._known.near(proposal))
+        return self._fold_neighbours(self._known.near(proposal))
 
-    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def rejected_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest memories that a person rejected."""
-        return self._all_folded(self._known.rejected(proposal))
+        return self._fold_neighbours(self._known.rejected_neighbours(proposal))
 
-    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def withdrawn_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest memories that a person retired or replaced."""
-        return self._all_folded(self._known.withdrawn(proposal))
+        return self._fold_neighbours(self._known.withdrawn_neighbours(proposal))
 
     def original(self, memory: Memory) -> Memory:
         """A memory that was looked up, as it is stored."""
@@ -98,13 +102,14 @@ class FoldedLookup:
         conflicts = tuple(replace(one, other=self.original(one.other)) for one in verdict.conflicts)
         return replace(verdict, other=other, conflicts=conflicts)
 
-    def _folded(self, memory: Memory) -> Memory:
+    def _fold_stored(self, memory: Memory) -> Memory:
         folded = fold_memory(memory)
         if folded is not memory:
             self._originals[memory.id] = memory
         return folded
 
-    def _all_folded(self, near: Sequence[Neighbour]) -> Sequence[Neighbour]:
+    def _fold_neighbours(self, near: Sequence[Neighbour]) -> Sequence[Neighbour]:
         return [
-            one if (folded := self._folded(one.memory)) is one.memory else replace(one, memory=folded) for one in near
+            one if (folded := self._fold_stored(one.memory)) is one.memory else replace(one, memory=folded)
+            for one in near
         ]

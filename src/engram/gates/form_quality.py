@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from engram.gates.quality import Pattern, behavioral, better_home, documentation, pattern, scope, specificity
 from engram.model.forms import FEEDBACK, form_name
 from engram.model.memory import Memory
-from engram.text.display import quoted
-from engram.text.polarity import read
-from engram.text.word_tables import hedge_in
+from engram.text.display import quote_text
+from engram.text.polarity import normalize_statement
+from engram.text.word_tables import find_hedge
 
 __all__ = ["form_problems"]
 
@@ -60,8 +60,8 @@ def _actionable(action: Pattern) -> str:
 def _find_telling(fact: Pattern) -> str:
     if not fact.english:
         return ""
-    if hedged := hedge_in(fact.prepared, "guess", "tentative"):
-        return f"a guess ({quoted(hedged)}), too uncertain to act on"
+    if hedged := find_hedge(fact.prepared, "guess", "tentative"):
+        return f"a guess ({quote_text(hedged)}), too uncertain to act on"
     return ""
 
 
@@ -69,24 +69,26 @@ def _home_of_action(action: Pattern) -> str:
     if len(_STEP.findall(action.text)) >= _MOST_STEPS:
         return f"describes a procedure of several steps; {better_home('steps')}"
     if found := _GLOB.search(action.text):
-        return f"applies to files by their paths ({quoted(found[0])}); {better_home('files')}"
+        return f"applies to files by their paths ({quote_text(found[0])}); {better_home('files')}"
     return _of(action, documentation(action))
 
 
 def _home_of_fact(fact: Pattern) -> str:
     if found := _FILE.search(fact.text):
-        return f"says where something is in the code ({quoted(found[0])}); {better_home('place')}"
+        return f"says where something is in the code ({quote_text(found[0])}); {better_home('place')}"
     if not fact.english or fact.has("judgement"):
         return ""
     place = fact.has("whereabouts")
-    return f"says where or what something is ({quoted(place)}); {better_home('reference')}" if place else ""
+    return f"says where or what something is ({quote_text(place)}); {better_home('reference')}" if place else ""
 
 
 def _one_occasion(situation: Pattern) -> str:
     """Why a situation does not come again: it names a day, a ticket, a commit or "this" one."""
-    days = [number for number in read(situation.text).numbers if number.kind == "date"]
+    days = [number for number in normalize_statement(situation.text).numbers if number.kind == "date"]
     if days:
-        return f"its situation is about a single occasion ({quoted(str(days[0]))}); name the activity and its domain"
+        return (
+            f"its situation is about a single occasion ({quote_text(str(days[0]))}); name the activity and its domain"
+        )
     problem = specificity(situation) if situation.english else ""
     is_vague = problem.startswith("too vague")
     return "" if is_vague or not problem else f"its situation is {problem}; name the activity and its domain"

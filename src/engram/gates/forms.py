@@ -18,29 +18,36 @@ from engram.model.forms import FEEDBACK, form_name
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
-from engram.text.polarity import canonical, read
+from engram.text.polarity import canonical_stem, normalize_statement
 from engram.text.tokens import tokens
 from engram.text.word_tables import word_class
 
 if TYPE_CHECKING:
     from engram.models.pairs import Relation
 
-__all__ = ["SITUATIONS", "FormComparison", "about_same_subject", "compare_forms", "in_same_form", "statements_of"]
+__all__ = [
+    "SITUATION_SEPARATOR",
+    "FormComparison",
+    "about_same_subject",
+    "compare_forms",
+    "in_same_form",
+    "statements_of",
+]
 
-NEAR_SITUATION = 0.45
+MIN_SITUATION_COSINE = 0.45
 """The cosine of two situations from which they are similar: "implementing new features", "adding a new feature" have .70; two activities that only
 share a word, such as writing tests and writing migrations, .26."""
-LEAST_SAME, SURELY_SAME, EVIDENCE = 0.6, 0.85, 1.9
+MIN_SAME, SURELY_SAME, MIN_EVIDENCE = 0.6, 0.85, 1.9
 """Actions are shorter than the statements that the model was trained on, and two lessons of a situation share its words. So its probability is weighed
 with the cosine and the shared words: together they must reach the last number, or the model must be sure and a word be shared that the situation lacks.
 Of 600 pairs of different actions 2 pass, of 18 rewordings 10."""
-ALIKE = 0.8
+MIN_REWORDING_COSINE = 0.8
 """The cosine of two actions, and of two behaviors, from which feedback is a rewording, though the model does not know the words."""
 
 
-LEAST_WORDS = 3
+MIN_STATEMENT_WORDS = 3
 """The words of a part that may be a statement by itself."""
-SITUATIONS = "; "
+SITUATION_SEPARATOR = "; "
 """Separates the situations of a memory that was learned in several."""
 
 
@@ -70,11 +77,11 @@ def about_same_subject(one: Memory, other: Memory) -> bool:
 def statements_of(proposal: Proposal) -> list[Proposal]:
     """A proposal, and each part of its form as a statement of its own: what a person rejected does not come back inside a form."""
     memory = proposal.memory
-    parts = [part for part in memory.form.values() if len(part.split()) >= LEAST_WORDS or not part.isascii()]
+    parts = [part for part in memory.form.values() if len(part.split()) >= MIN_STATEMENT_WORDS or not part.isascii()]
     return [proposal] + [
         replace(
             proposal,
-            memory=memory.but(statement=part, form={}, situation=""),
+            memory=memory.replace(statement=part, form={}, situation=""),
             content_hash=content_hash(part),
             tokens=tuple(tokens(part[:20_000])),
         )
@@ -119,19 +126,19 @@ def _about(form: Mapping[str, str], part: str) -> tuple[str, ...]:
     text = form.get(part, "")
     if not text.isascii():
         return tuple(tokens(text)) or (text.casefold().strip(),)
-    words = [word for word in read(text).raw if word != ","]
+    words = [word for word in normalize_statement(text).raw if word != ","]
     left = [word for word in words if word not in word_class("wordclasses", "drop")] or words
-    return tuple(canonical(word) for word in left) or (text.strip(),)
+    return tuple(canonical_stem(word) for word in left) or (text.strip(),)
 
 
 def _is_rewording(mine: str, theirs: str, new_object: str, old_object: str) -> bool:
-    from engram.models.pairs import SAME
+    from engram.models.pairs import MIN_SAME
 
-    one, other = read(new_object), read(old_object)
+    one, other = normalize_statement(new_object), normalize_statement(old_object)
     if one.numbers != other.numbers or one.names != other.names or one.negations != other.negations:
         return False
     found = _relation_between(theirs, mine)
-    return found.same >= SAME and found.same > found.change
+    return found.same >= MIN_SAME and found.same > found.change
 
 
 # -- feedback
@@ -141,8 +148,8 @@ def _feedback(new: Memory, old: Memory) -> FormComparison:
     action, other = _action(new.form), _action(old.form)
     if not action or not other:
         return _DISTINCT
-    situation = max(_similarity(new.situation, known) for known in old.situation.split(SITUATIONS))
-    if situation < NEAR_SITUATION:
+    situation = max(_similarity(new.situation, known) for known in old.situation.split(SITUATION_SEPARATOR))
+    if situation < MIN_SITUATION_COSINE:
         return _DISTINCT
     exact = relation(action, other)
     if exact.relation == "opposite":
@@ -164,12 +171,12 @@ def _action(form: Mapping[str, str]) -> str:
 
 def _is_same_action(action: str, known: str, situation: str = "") -> bool:
     found = _relation_between(known, action).same
-    if found < LEAST_SAME or not _same_values(action, known):
+    if found < MIN_SAME or not _same_values(action, known):
         return False
-    one, other = read(action), read(known)
-    if found + _similarity(action, known) + weighted_overlap(one, other) >= EVIDENCE:
+    one, other = normalize_statement(action), normalize_statement(known)
+    if found + _similarity(action, known) + weighted_overlap(one, other) >= MIN_EVIDENCE:
         return True
-    return found >= SURELY_SAME and bool((one.content & other.content) - read(situation).content)
+    return found >= SURELY_SAME and bool((one.content & other.content) - normalize_statement(situation).content)
 
 
 def _is_changed(action: str, known: str) -> bool:
@@ -183,7 +190,7 @@ def _is_alike(new: Memory, old: Memory) -> bool:
     """Whether what was done and what to do are alike, so that wordings which the model does not know are one lesson."""
     behavior = _similarity(new.form.get("behavior", ""), old.form.get("behavior", ""))
     mine, theirs = _action(new.form), _action(old.form)
-    return min(behavior, _similarity(mine, theirs)) >= ALIKE and _same_values(mine, theirs)
+    return min(behavior, _similarity(mine, theirs)) >= MIN_REWORDING_COSINE and _same_values(mine, theirs)
 
 
 def _asks_for_what_it_warns_of(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
@@ -195,7 +202,7 @@ def _asks_for_what_it_warns_of(one: Mapping[str, str], other: Mapping[str, str])
 
 def _same_values(one: str, other: str) -> bool:
     """Whether two texts have the same numbers, names and negations."""
-    first, second = read(one), read(other)
+    first, second = normalize_statement(one), normalize_statement(other)
     return (sorted(map(str, first.numbers)), first.names, first.negations % 2) == (
         sorted(map(str, second.numbers)), second.names, second.negations % 2,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from engram.model.memory import Memory
 from engram.models.english_words import is_word, respell
 from engram.models.readings import other_readings
 from engram.text.confusables import fold_text, strip_accents
-from engram.text.display import HIDDEN, INVISIBLE, quoted
+from engram.text.display import HIDDEN, INVISIBLE, quote_text
 
 __all__ = ["InjectedInstruction", "find_injections", "injection_problem"]
 
@@ -96,8 +96,8 @@ def _spellings(column: str) -> dict[str, None]:
 def find_injections(text: str) -> list[InjectedInstruction]:
     """Every sign of an injected instruction in a text, commands first. Commands count in every reading of it."""
     seen = fold_text(text)
-    commands = _find_phrases(seen) or _phrased_otherwise(seen)
-    return [*commands, *_marked_up(seen), *_find_hidden_text(text)]
+    commands = _find_phrases(seen) or _find_rephrased(seen)
+    return [*commands, *_find_markup(seen), *_find_hidden_text(text)]
 
 
 def injection_problem(memory: Memory) -> str:
@@ -114,11 +114,11 @@ def _find_phrases(text: str) -> list[InjectedInstruction]:
     found = []
     for kind, hints, pattern in _commands():
         if any(hint in words for hint in hints) and (match := pattern.search(words)):
-            found.append(InjectedInstruction(kind, quoted(match[0].strip()[:60])))
+            found.append(InjectedInstruction(kind, quote_text(match[0].strip()[:60])))
     return found
 
 
-def _phrased_otherwise(text: str) -> list[InjectedInstruction]:
+def _find_rephrased(text: str) -> list[InjectedInstruction]:
     """The commands in other readings of a text, and in those that only mistakes hide."""
     readings = other_readings(text)
     found = next(filter(None, map(_find_phrases, readings)), [])
@@ -135,12 +135,12 @@ def _command_words() -> tuple[str, ...]:
     return tuple(sorted(word for word in found if is_word(word)))
 
 
-def _marked_up(text: str) -> list[InjectedInstruction]:
+def _find_markup(text: str) -> list[InjectedInstruction]:
     lowered = text.lower()
     if not any(hint in lowered for hint in _MARKUP_HINTS):
         return []
     match = _MARKUP.search(text)
-    return [InjectedInstruction("fake markup", quoted(match[0].strip()[:40]))] if match else []
+    return [InjectedInstruction("fake markup", quote_text(match[0].strip()[:40]))] if match else []
 
 
 def _find_hidden_text(text: str) -> list[InjectedInstruction]:

@@ -18,19 +18,19 @@ def nature_of(text: str, type_name: str, tags: Sequence[str] = ()) -> str:
     prepared = plain(text)
     words = frozenset(prepared.split())
 
-    def says(section: str) -> bool:
+    def has_phrase(section: str) -> bool:
         return bool(phrases(_TABLE, section).find(prepared, words))
 
-    def tagged(section: str) -> bool:
+    def has_tag(section: str) -> bool:
         return not phrases(_TABLE, section).words.isdisjoint(tag.casefold() for tag in tags)
 
     signs = (
-        (EPISODE, says("moments")),
+        (EPISODE, has_phrase("moments")),
         (NOTE, type_name in phrases(_TABLE, "note types").words),
         (EPISODE, type_name in phrases(_TABLE, "episode types").words),
-        (NOTE, tagged("note tags")),
-        (EPISODE, tagged("episode tags")),
-        (EPISODE, says("happened")),
-        (NOTE, says("lasting")),
+        (NOTE, has_tag("note tags")),
+        (EPISODE, has_tag("episode tags")),
+        (EPISODE, has_phrase("happened")),
+        (NOTE, has_phrase("lasting")),
     )
     return next((nature for nature, found in signs if found), EPISODE)

@@ -11,7 +11,7 @@ from itertools import chain
 from math import nan
 from typing import TYPE_CHECKING
 
-from engram.gates.certainty import adds_nothing, holds, may_outdate, names_another, same_symbols
+from engram.gates.certainty import adds_nothing, has_words_of, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.folded_view import fold_memory
 from engram.gates.forms import FormComparison, about_same_subject, compare_forms, in_same_form
@@ -24,7 +24,7 @@ from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.content_hash import content_hash
 from engram.text.plans import is_only_planned
-from engram.text.polarity import read
+from engram.text.polarity import normalize_statement
 from engram.text.tokens import tokens
 
 if TYPE_CHECKING:
@@ -35,16 +35,16 @@ __all__ = ["Neighbourhood", "Recurrence", "find_recurrence", "find_repeated_pass
 # DESIGN §10 says .97, measured with another model; with the bundled one, four statements reworded by hand score .94 to .97.
 MIN_COSINE = 0.94
 MIN_TOKEN_OVERLAP = 0.85
-SURELY_SAME = 0.9
-"""The probability from which a rewording is not stored again. A wrong duplicate loses a statement, so it is far above `pairs.SAME`,
+MIN_DUPLICATE_PROBABILITY = 0.9
+"""The probability from which a rewording is not stored again. A wrong duplicate loses a statement, so it is far above `pairs.MIN_SAME`,
 from which one is stored and named as a paraphrase."""
-MENTIONED = 0.5
+MIN_MENTIONED_CHANGE = 0.5
 """From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
-FAR, LEAST_SHARED = 0.2, 0.1
+MIN_COMPARED_COSINE, MIN_COMPARED_OVERLAP = 0.2, 0.1
 """Of 1,675 labelled updates and contradictions, 6 % have a lower cosine and share fewer index terms."""
-WITHDRAWN = ("rejected", "retired")
+WITHDRAWN_STATUSES = ("rejected", "retired")
 """The statuses of memories whose likely rewordings wait; what was replaced is often near to what replaced it."""
-APART = 0.9
+MIN_DIFFERENT = 0.9
 """The probability of "different" from which a statement is not looked at as a rewording of one that was taken out of use."""
 _PLANNED = frozenset(("commitment", "task"))
 """Types of what is still to come: a later word may change it, as it may not change what happened."""
@@ -66,7 +66,7 @@ class Recurrence:
         return self.neighbour.memory
 
     @property
-    def decided(self) -> str:
+    def removal_note(self) -> str:
         """Who took it out of use, how and when."""
         return self.neighbour.decided
 
@@ -124,9 +124,9 @@ class Neighbourhood:
 
     def _is_worth_comparing(self, near: Neighbour) -> bool:
         """Whether a memory shares meaning or words, or both are facts in a form; the model takes a while, and most neighbours do not."""
-        if not 0 <= near.cosine < FAR or (self._memory.form and near.memory.form):
+        if not 0 <= near.cosine < MIN_COMPARED_COSINE or (self._memory.form and near.memory.form):
             return True
-        return token_overlap(frozenset(self._proposal.tokens), near.memory) >= LEAST_SHARED
+        return token_overlap(frozenset(self._proposal.tokens), near.memory) >= MIN_COMPARED_OVERLAP
 
     def duplicate(self) -> Memory | None:
         """The memory that says the same: in the same words but for inflection, or by the model, with nothing added."""
@@ -139,7 +139,7 @@ class Neighbourhood:
         for near, found in self._relations:
             theirs = near.memory.statement
             is_opposite = relation(mine, theirs).relation == "opposite"
-            if found.same >= SURELY_SAME and adds_nothing(mine, theirs) and not is_opposite:
+            if found.same >= MIN_DUPLICATE_PROBABILITY and adds_nothing(mine, theirs) and not is_opposite:
                 return near.memory
         return None
 
@@ -157,46 +157,46 @@ class Neighbourhood:
 
         for near, found in self._relations:
             exact = relation(self._memory.statement, near.memory.statement).relation
-            if exact == "same" or (found.same >= pairs.SAME and exact != "opposite"):
+            if exact == "same" or (found.same >= pairs.MIN_SAME and exact != "opposite"):
                 return near.memory
         return None
 
     def recurrence(self) -> tuple[Memory, bool] | None:
         """The memory that the proposal most likely says again in other words, and whether it surely does."""
-        from engram.models.pairs import SAME
-        from engram.models.recurrence import LIKELY, SURE, recurrence
+        from engram.models.pairs import MIN_SAME
+        from engram.models.recurrence import REFUSE_LOG_ODDS, REVIEW_LOG_ODDS, recurrence
 
         mine = _sentence(self._memory.statement)
-        compared = [(near.memory, found) for near, found in self._relations if found.different < APART]
+        compared = [(near.memory, found) for near, found in self._relations if found.different < MIN_DIFFERENT]
         compared = [(other, found) for other, found in compared if self._exact(other) != "opposite"]
         pairs = [(_sentence(other.statement), mine) for other, _ in compared]
         scores = recurrence(pairs, [found for _, found in compared]) if pairs else []
         likely = [
-            (score, other, score >= SURE and found.same >= SAME)
+            (score, other, score >= REFUSE_LOG_ODDS and found.same >= MIN_SAME)
             for score, (other, found) in zip(scores, compared, strict=True)
-            if score >= LIKELY
+            if score >= REVIEW_LOG_ODDS
         ]
-        found = [one for one in likely if one[2] or one[1].status in WITHDRAWN]
+        found = [one for one in likely if one[2] or one[1].status in WITHDRAWN_STATUSES]
         return max(found, key=lambda one: one[0])[1:] if found else None
 
     def _exact(self, other: Memory) -> str:
         return relation(self._memory.statement, other.statement).relation
 
-    def disguised(self) -> Memory | None:
+    def disguised_copy(self) -> Memory | None:
         """The rejected or retired memory that the proposal says again behind a disguise."""
         mine = self._memory.statement[:_LONGEST_CLAIM]
-        out = (near.memory for near in self._near if near.memory.status in WITHDRAWN)
-        return next((one for one in out if _says_again(mine, one)), None)
+        out = (near.memory for near in self._near if near.memory.status in WITHDRAWN_STATUSES)
+        return next((one for one in out if _is_disguised_copy(mine, one)), None)
 
-    def repeated(self) -> Memory | None:
+    def exact_match(self) -> Memory | None:
         """The memory that says exactly the same, in the same words or by the rules that compare two statements."""
         return next((near.memory for near in self._near if self._exact(near.memory) == "same"), None)
 
-    def wrapped(self) -> Memory | None:
+    def contained_match(self) -> Memory | None:
         """The rejected memory whose words the proposal has all close together, whatever it says around them."""
         mine = self._memory.statement[:_LONGEST_CLAIM]
         rejected = (near.memory for near in self._near if near.memory.status == "rejected")
-        return next((other for other in rejected if holds(mine, other.statement)), None)
+        return next((other for other in rejected if has_words_of(mine, other.statement)), None)
 
     def conflicts(self) -> list[Conflict]:
         """The memories that the proposal may outdate or contradict, most likely first."""
@@ -215,7 +215,7 @@ class Neighbourhood:
             for near, found in self._relations
             if near.memory.id not in known
         ]
-        found = _certain([conflict for conflict in compared if conflict is not None])
+        found = _weaken_ambiguous_updates([conflict for conflict in compared if conflict is not None])
         return told + sorted(found, key=lambda conflict: (conflict.is_likely, conflict.probability), reverse=True)
 
 
@@ -225,10 +225,10 @@ def find_recurrence(proposal: Proposal, decided: Sequence[Neighbour]) -> Recurre
     """
     if not decided:
         return None
-    found = _compare(proposal, _without_place(decided, proposal.memory.scope))
+    found = _compare(proposal, _move_to_scope(decided, proposal.memory.scope))
     if found is not None and found.is_sure:
         return _restore(found, decided)
-    out = [one for one in decided if one.memory.status in WITHDRAWN]
+    out = [one for one in decided if one.memory.status in WITHDRAWN_STATUSES]
     text = proposal.memory.statement
     inside = (
         find_repeated_passage(proposal, {"statement": [text]}, out) if out and len(split_passages(text)) > 1 else None
@@ -247,7 +247,7 @@ def find_repeated_passage(
     """
     from engram.models.pairs import relate_pairs
 
-    here = [replace(one, cosine=-1.0) for one in _without_place(decided, proposal.memory.scope)]
+    here = [replace(one, cosine=-1.0) for one in _move_to_scope(decided, proposal.memory.scope)]
     near = find_near_passages(chain.from_iterable(texts.values()), [one.memory.statement for one in here])
     chosen: dict[str, list[Neighbour]] = {}
     for passage, at in (*near.sentences, *near.windows):
@@ -270,7 +270,7 @@ def find_repeated_passage(
 
 def state_passage(proposal: Proposal, text: str) -> Proposal:
     """A text of a proposal as a statement of its own."""
-    memory = proposal.memory.but(statement=text, situation="", form={}, supersedes=(), conflict_key="")
+    memory = proposal.memory.replace(statement=text, situation="", form={}, supersedes=(), conflict_key="")
     return replace(proposal, memory=memory, content_hash=content_hash(text), tokens=tuple(tokens(text)))
 
 
@@ -279,8 +279,8 @@ def _name_of(passage: str, texts: Mapping[str, Sequence[str]]) -> str:
     return next((name for name, given in texts.items() if any(passage in text for text in given)), next(iter(texts)))
 
 
-def _without_place(decided: Sequence[Neighbour], scope: str) -> list[Neighbour]:
-    return [replace(one, memory=fold_memory(one.memory).but(scope=scope, situation="")) for one in decided]
+def _move_to_scope(decided: Sequence[Neighbour], scope: str) -> list[Neighbour]:
+    return [replace(one, memory=fold_memory(one.memory).replace(scope=scope, situation="")) for one in decided]
 
 
 def _restore(found: Recurrence, decided: Sequence[Neighbour]) -> Recurrence:
@@ -290,29 +290,29 @@ def _restore(found: Recurrence, decided: Sequence[Neighbour]) -> Recurrence:
 def _compare(
     proposal: Proposal, here: Sequence[Neighbour], known: "Mapping[tuple[str, str], Relation] | None" = None
 ) -> Recurrence | None:
-    memory = fold_memory(proposal.memory).but(supersedes=())
+    memory = fold_memory(proposal.memory).replace(supersedes=())
     near = Neighbourhood(replace(proposal, memory=memory, named=(), relation=""), here, known)
-    if (twin := near.duplicate() or near.repeated() or near.wrapped()) is not None:
+    if (twin := near.duplicate() or near.exact_match() or near.contained_match()) is not None:
         found = (twin, True)
     elif (likely := near.recurrence()) is not None:
         found = likely
-    elif (disguised := near.disguised()) is not None:
+    elif (disguised := near.disguised_copy()) is not None:
         found = (disguised, False)
     else:
         return None
     return next(Recurrence(one, found[1]) for one in here if one.memory.id == found[0].id)
 
 
-def _says_again(new: str, old: Memory) -> bool:
+def _is_disguised_copy(new: str, old: Memory) -> bool:
     # A number that changed is often news about what was retired, and seldom about what was rejected.
-    from engram.gates.disguise import says_again
+    from engram.gates.disguise import is_disguised_repeat
 
-    return says_again(new, old.statement[:_LONGEST_CLAIM], may_change_numbers=old.status == "rejected")
+    return is_disguised_repeat(new, old.statement[:_LONGEST_CLAIM], may_change_numbers=old.status == "rejected")
 
 
 def in_conflict(older: Memory, newer: Memory) -> bool:
     """Whether one memory may outdate or contradict another."""
-    proposal = Proposal(fold_memory(newer).but(supersedes=()), False, "", ())
+    proposal = Proposal(fold_memory(newer).replace(supersedes=()), False, "", ())
     return bool(Neighbourhood(proposal, [Neighbour(fold_memory(older), nan)]).conflicts())
 
 
@@ -326,10 +326,10 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
         return Conflict(other, "update", found.update, found.reason, is_sure=True)
     if exact.relation == "opposite":
         return Conflict(other, "contradiction", 1.0, exact.why)
-    if names_another(read(memory.statement), read(other.statement)):
+    if names_another(normalize_statement(memory.statement), normalize_statement(other.statement)):
         return None
     change = found.change
-    if change < MENTIONED:
+    if change < MIN_MENTIONED_CHANGE:
         return None
     kind = "update" if found.update >= found.contradiction else "contradiction"
     is_likely = (
@@ -347,11 +347,11 @@ def _may_conflict(memory: Memory, other: Memory) -> bool:
     return not (_is_episode(memory) and _is_episode(other)) or other.type in _PLANNED
 
 
-def _certain(conflicts: list[Conflict]) -> list[Conflict]:
+def _weaken_ambiguous_updates(conflicts: list[Conflict]) -> list[Conflict]:
     """The conflicts; where the model is sure that the proposal updates one memory and likely thinks so of another that is about something else,
     it is sure of none: news about somebody is not news about everything that is known of them.
     """
-    from engram.models.pairs import LIKELY_CHANGE, SAME, relate
+    from engram.models.pairs import LIKELY_CHANGE, MIN_SAME, relate
 
     surest = max((each for each in conflicts if each.is_sure), key=lambda each: each.probability, default=None)
     if surest is None:
@@ -359,7 +359,7 @@ def _certain(conflicts: list[Conflict]) -> list[Conflict]:
     for each in conflicts:
         if each is not surest and (each.is_sure or each.is_likely):
             between = relate(surest.other.statement, each.other.statement)
-            if between.change < LIKELY_CHANGE and between.same < SAME:
+            if between.change < LIKELY_CHANGE and between.same < MIN_SAME:
                 return [replace(one, is_sure=False) for one in conflicts]
     return conflicts
 
@@ -383,8 +383,8 @@ def _is_episode(memory: Memory) -> bool:
 def _overlap_in_time(newer: Memory, older: Memory) -> bool:
     """Whether the validity of two memories overlaps: "until May" contradicts neither "since June" nor what is first said then."""
     begins = newer.valid_from or newer.when
-    return not (_ended(newer.valid_until, older.valid_from) or _ended(older.valid_until, begins))
+    return not (_has_ended_by(newer.valid_until, older.valid_from) or _has_ended_by(older.valid_until, begins))
 
 
-def _ended(until: datetime | None, since: datetime | None) -> bool:
+def _has_ended_by(until: datetime | None, since: datetime | None) -> bool:
     return until is not None and since is not None and until <= since

@@ -11,14 +11,20 @@ says about stored memories. The policy has already set the conflict key; its gat
 from collections.abc import Callable, Iterator, Sequence
 
 from engram.gates.certainty import adds_nothing
-from engram.gates.comparison import covering, exact_duplicate, relation
+from engram.gates.comparison import exact_duplicate, find_covering_memory, relation
 from engram.gates.folded_view import FoldedLookup, fold_proposal
 from engram.gates.form_quality import form_problems
 from engram.gates.forms import statements_of
 from engram.gates.instructions import injection_problem
 from engram.gates.neighbourhood import Neighbourhood, Recurrence, find_recurrence
-from engram.gates.particulars import LABELS, PARTICULARS, particular_problem, rejected_particular, situation_conflict
-from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
+from engram.gates.particulars import (
+    LABEL_FIELDS,
+    PARTICULAR_FIELDS,
+    find_rejected_particular,
+    particular_problem,
+    situation_conflict,
+)
+from engram.gates.proposal import Conflict, GateSettings, Lookup, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.allowed import AllowedValues
 from engram.gates.secrets.scan import secrets_problem, suspects
@@ -32,7 +38,7 @@ from engram.model.types import type_or_default
 from engram.rules.eligibility import is_over, outlasts
 from engram.rules.memory_names import name_for
 from engram.rules.sources import CAPTURED, may_replace, origin_of
-from engram.text.display import notice, quoted, word
+from engram.text.display import notice, quote_text, safe_word
 
 __all__ = ["GATES", "admit", "admit_all", "exception_reason", "judge", "mention", "outranked_reason"]
 
@@ -42,7 +48,7 @@ GATES = (
 )  # fmt: skip
 
 
-def judge(proposal: Proposal, known: Known, settings: GateSettings) -> Verdict:
+def judge(proposal: Proposal, known: Lookup, settings: GateSettings) -> Verdict:
     """Run a proposal through the gates. The verdict names the gate that decided and the gates passed before it.
 
     The gates read the folded texts of the proposal and of the memories it is compared with; the verdict has these as they are stored.
@@ -80,22 +86,22 @@ class _GateRun:
         self.note = ""
         self.conflicts: list[Conflict] = []
 
-    def verdict(self, known: Known) -> Verdict:
+    def verdict(self, known: Lookup) -> Verdict:
         return (
             self._refuse("shape", statement_problem(self.given, self.settings))
-            or self._secrets()
-            or self._instructions()
-            or self._quality()
-            or self._compared(known)
+            or self._check_secrets()
+            or self._check_instructions()
+            or self._check_quality()
+            or self._compare_with_stored(known)
         )
 
     def _refuse(self, gate: str, problem: str) -> Verdict | None:
         if problem:
-            return self._answer(Outcome.REJECTED, gate, problem)
+            return self._make_verdict(Outcome.REJECTED, gate, problem)
         self.passed.append(gate)
         return None
 
-    def _answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
+    def _make_verdict(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
         # Reasons quote stored and proposed text, which may try to instruct the agent that reads them.
         return Verdict(
             outcome=outcome,
@@ -112,20 +118,20 @@ class _GateRun:
     def _mention(self, memory: Memory) -> str:
         return mention(self._lookup.original(memory))
 
-    def _secrets(self) -> Verdict | None:
+    def _check_secrets(self) -> Verdict | None:
         # One scan reads the name that it will get, too, so that nothing is left to scan when it is stored.
-        suspects([self.given.but(name=name_for(self.given))])
+        suspects([self.given.replace(name=name_for(self.given))])
         allowed = AllowedValues(self.settings.allowed_values)
         return self._refuse("secrets", secrets_problem(self.given, allowed=allowed))
 
-    def _exact(self, known: Known) -> Verdict | None:
+    def _check_exact(self, known: Lookup) -> Verdict | None:
         twin = exact_duplicate(self.proposal, known)
         if twin is not None and not self._is_over(twin):
-            return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {self._mention(twin)}", twin)
+            return self._make_verdict(Outcome.DUPLICATE, "exact", f"exact duplicate of {self._mention(twin)}", twin)
         self.passed.append("exact")
         return None
 
-    def _instructions(self) -> Verdict | None:
+    def _check_instructions(self) -> Verdict | None:
         problem = "" if is_human(self.memory.source) else injection_problem(self.given)
         if problem and (self.proposal.autonomous or is_untrusted(self.memory.source)):
             return self._refuse("instructions", problem)
@@ -134,7 +140,7 @@ class _GateRun:
             self.passed.append("instructions")
         return None
 
-    def _quality(self) -> Verdict | None:
+    def _check_quality(self) -> Verdict | None:
         is_captured = self.proposal.autonomous or self.memory.learned_by == CAPTURED
         if is_captured and (refused := self._refuse("triviality", triviality_problem(self.memory))):
             return refused
@@ -145,17 +151,17 @@ class _GateRun:
                 return refused
         return None
 
-    def _compared(self, known: Known) -> Verdict:
+    def _compare_with_stored(self, known: Lookup) -> Verdict:
         """Compare with stored memories. The expensive lookup of neighbours runs once, and only if needed."""
-        if refused := self._rejected(known):
+        if refused := self._check_recurrence(known):
             return refused
-        neighbours = self._near(known) if self.proposal.autonomous else None
-        redundant = self._redundancy(neighbours) if neighbours is not None else None
-        if duplicate := redundant or self._exact(known) or self._stated():
+        neighbours = self._find_neighbours(known) if self.proposal.autonomous else None
+        redundant = self._check_redundancy(neighbours) if neighbours is not None else None
+        if duplicate := redundant or self._check_exact(known) or self._check_stated_relation():
             return duplicate
-        return self._against(known, self._near(known) if neighbours is None else neighbours)
+        return self._check_conflicts(known, self._find_neighbours(known) if neighbours is None else neighbours)
 
-    def _near(self, known: Known) -> list[Neighbour]:
+    def _find_neighbours(self, known: Lookup) -> list[Neighbour]:
         return [near for near in known.near(self.proposal) if not self._is_over(near.memory)]
 
     def _is_over(self, other: Memory) -> bool:
@@ -163,19 +169,21 @@ class _GateRun:
         now = self.memory.created
         return now is not None and is_over(other, now)
 
-    def _rejected(self, known: Known) -> Verdict | None:
+    def _check_recurrence(self, known: Lookup) -> Verdict | None:
         """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""
         if is_human(self.memory.source):
             return None
         statements = statements_of(self.proposal)
-        rejected = _find_recurrence(statements, known.rejected)
+        rejected = _find_recurrence(statements, known.rejected_neighbours)
         if rejected is not None and rejected.is_sure:
-            reason = f"{self._mention(rejected.memory)} was {rejected.decided}; a person may say it again, or undo that"
-            return self._answer(Outcome.REJECTED, "rejected", reason, rejected.memory)
-        if refused := self._particulars(known):
+            reason = (
+                f"{self._mention(rejected.memory)} was {rejected.removal_note}; a person may say it again, or undo that"
+            )
+            return self._make_verdict(Outcome.REJECTED, "rejected", reason, rejected.memory)
+        if refused := self._check_particulars(known):
             return refused
         self.passed.append("rejected")
-        self._wait_for_person(rejected or _find_recurrence(statements, known.withdrawn))
+        self._wait_for_person(rejected or _find_recurrence(statements, known.withdrawn_neighbours))
         return None
 
     def _wait_for_person(self, found: Recurrence | None) -> None:
@@ -184,37 +192,39 @@ class _GateRun:
             return
         says = "this says it again" if found.is_sure else "this probably says the same"
         self.withdrawn = found.memory.id
-        self.withdrawal = f"{self._mention(found.memory)} was {found.decided}; {says} and waits for review"
+        self.withdrawal = f"{self._mention(found.memory)} was {found.removal_note}; {says} and waits for review"
 
-    def _particulars(self, known: Known) -> Verdict | None:
+    def _check_particulars(self, known: Lookup) -> Verdict | None:
         """Refuse what a person has rejected next to a statement; of what was captured, in the labels that a caller gave it."""
         is_captured = self.proposal.autonomous or self.memory.learned_by == CAPTURED
-        names = LABELS if is_captured else PARTICULARS
-        found = rejected_particular(self.proposal, known, names)
+        names = LABEL_FIELDS if is_captured else PARTICULAR_FIELDS
+        found = find_rejected_particular(self.proposal, known, names)
         if found is not None:
             name, twin = found
             if twin.is_sure:
-                reason = f"its {name} says what {self._mention(twin.memory)} does, which was {twin.decided}"
-                return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
-            self.particular = f"its {name} probably says what {self._mention(twin.memory)} does, which was {twin.decided}; it waits for review"
+                reason = f"its {name} says what {self._mention(twin.memory)} does, which was {twin.removal_note}"
+                return self._make_verdict(Outcome.REJECTED, "rejected", reason, twin.memory)
+            self.particular = f"its {name} probably says what {self._mention(twin.memory)} does, which was {twin.removal_note}; it waits for review"
             return None
         self.particular = particular_problem(self.memory, names)
         if not self.particular and not is_captured and (other := situation_conflict(self.proposal, known)) is not None:
             self.particular = f"its situation contradicts {self._mention(other)}; it waits for review"
         return None
 
-    def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
-        twin = covering(self.proposal, neighbours)
+    def _check_redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
+        twin = find_covering_memory(self.proposal, neighbours)
         if twin is not None:
-            return self._answer(Outcome.DUPLICATE, "redundancy", f"already covered by {self._mention(twin)}", twin)
+            return self._make_verdict(
+                Outcome.DUPLICATE, "redundancy", f"already covered by {self._mention(twin)}", twin
+            )
         self.passed.append("redundancy")
         return None
 
-    def _stated(self) -> Verdict | None:
+    def _check_stated_relation(self) -> Verdict | None:
         twin = next((named for named in self.proposal.named if named.status in _REPEATABLE), None)
         if self.proposal.relation == "same" and twin is not None:
-            if not (why := self._not_the_same(twin)):
-                return self._answer(
+            if not (why := self._difference_reason(twin)):
+                return self._make_verdict(
                     Outcome.DUPLICATE, "relation", f"the same as {self._mention(twin)}, as the caller says", twin
                 )
             self.note = f"the caller called it the same as {self._mention(twin)}, {why}; "
@@ -222,7 +232,7 @@ class _GateRun:
         self.passed.append("relation")
         return None
 
-    def _not_the_same(self, twin: Memory) -> str:
+    def _difference_reason(self, twin: Memory) -> str:
         """Why a statement is compared although the caller says that it repeats a memory; "" where it may be dropped as a duplicate."""
         mine, theirs = self.memory.statement, twin.statement
         if relation(mine, theirs).relation == "opposite":
@@ -231,22 +241,22 @@ class _GateRun:
             return ""
         return "" if adds_nothing(mine, theirs) else "whose loss could do harm, in other words"
 
-    def _against(self, known: Known, neighbours: Sequence[Neighbour]) -> Verdict:
+    def _check_conflicts(self, known: Lookup, neighbours: Sequence[Neighbour]) -> Verdict:
         near = Neighbourhood(self.proposal, neighbours)
         twin = near.duplicate()
         if twin is not None:
-            return self._answer(Outcome.DUPLICATE, "near", f"near duplicate of {self._mention(twin)}", twin)
+            return self._make_verdict(Outcome.DUPLICATE, "near", f"near duplicate of {self._mention(twin)}", twin)
         self.passed.append("near")
-        if changed := self._policy(known):
+        if changed := self._check_policy(known):
             return changed
         self.conflicts = near.conflicts()
-        blocking = [conflict for conflict in self.conflicts if conflict.is_likely and self._stands(conflict.other)]
+        blocking = [conflict for conflict in self.conflicts if conflict.is_likely and self._is_blocking(conflict.other)]
         if blocking:
-            return self._contradicts(min(blocking, key=lambda conflict: conflict.other.status == "candidate"))
+            return self._judge_conflict(min(blocking, key=lambda conflict: conflict.other.status == "candidate"))
         self.passed.append("contradiction")
-        return self._trusted(near.paraphrase())
+        return self._decide_status(near.paraphrase())
 
-    def _stands(self, other: Memory) -> bool:
+    def _is_blocking(self, other: Memory) -> bool:
         """Whether a memory stands in the way of this one: a candidate does not, unless its source is more trusted, or it waits for
         a current memory, which this one then contradicts too. One that holds again when this one has ended does not, either.
         """
@@ -259,9 +269,9 @@ class _GateRun:
 
     def _is_exception(self, others: Sequence[Memory]) -> bool:
         """Whether a statement with an end leaves these in force, and its source might have replaced them."""
-        return all(outlasts(other, self.memory) for other in others) and self._trusted_over(others).status == "active"
+        return all(outlasts(other, self.memory) for other in others) and self._trust_over(others).status == "active"
 
-    def _policy(self, known: Known) -> Verdict | None:
+    def _check_policy(self, known: Lookup) -> Verdict | None:
         """Supersede the current memory with the same conflict key, if trust allows it; otherwise wait for review."""
         key = self.memory.conflict_key
         heads = known.heads(key, self.memory.scope) if key else ()
@@ -269,29 +279,31 @@ class _GateRun:
             self.passed.append("policy")
             return None
         if self._is_exception(heads):
-            return self._answer(Outcome.CREATED, "policy", exception_reason(self.memory, heads[-1]), heads[-1])
-        found = self._trusted_over(heads)
+            return self._make_verdict(Outcome.CREATED, "policy", exception_reason(self.memory, heads[-1]), heads[-1])
+        found = self._trust_over(heads)
         head = ([head for head in heads if not outlasts(head, self.memory)] or heads)[-1]
         if found.status == "active":
-            return self._answer(
+            return self._make_verdict(
                 Outcome.SUPERSEDED,
                 "policy",
-                f"supersedes {self._mention(head)}, the previous value of {word(key)}",
+                f"supersedes {self._mention(head)}, the previous value of {safe_word(key)}",
                 head,
             )
-        reason = f"would supersede {self._mention(head)}, the current value of {word(key)}; {found.reason}"
-        return self._answer(Outcome.CONTRADICTION, "policy", reason, head)
+        reason = f"would supersede {self._mention(head)}, the current value of {safe_word(key)}; {found.reason}"
+        return self._make_verdict(Outcome.CONTRADICTION, "policy", reason, head)
 
-    def _contradicts(self, conflict: Conflict) -> Verdict:
+    def _judge_conflict(self, conflict: Conflict) -> Verdict:
         other, key = conflict.other, self.memory.conflict_key
-        found = self._trusted_over([other])
+        found = self._trust_over([other])
         verb = "updates" if conflict.relation == "update" else "contradicts"
         why = f"{verb} {self._mention(other)}" + (f": {conflict.why}" if conflict.why else "")
         replaces = (conflict.is_sure and other.status != "candidate") or (key and key == other.conflict_key)
         if replaces and found.status == "active":
-            return self._answer(Outcome.SUPERSEDED, "contradiction", f"{why}; superseded by the newer statement", other)
+            return self._make_verdict(
+                Outcome.SUPERSEDED, "contradiction", f"{why}; superseded by the newer statement", other
+            )
         waits = found.reason if replaces else "it waits for review"
-        return self._answer(Outcome.CONTRADICTION, "contradiction", f"{why}; {waits}", other)
+        return self._make_verdict(Outcome.CONTRADICTION, "contradiction", f"{why}; {waits}", other)
 
     def _trust(self) -> Trust:
         if self.suspicion:
@@ -303,7 +315,7 @@ class _GateRun:
         proposal = self.proposal
         return trust(self.memory, proposal.autonomous, self.settings, is_typed=proposal.is_typed)
 
-    def _trusted_over(self, heads: Sequence[Memory]) -> Trust:
+    def _trust_over(self, heads: Sequence[Memory]) -> Trust:
         """Trust, given the memories it would supersede: no source supersedes what a more trusted one said."""
         found, source = self._trust(), self.memory.source
         above = [head for head in heads if not may_replace(source, head)]
@@ -311,7 +323,7 @@ class _GateRun:
             return found
         return Trust("candidate", outranked_reason(source, above[-1]))
 
-    def _trusted(self, similar: Memory | None) -> Verdict:
+    def _decide_status(self, similar: Memory | None) -> Verdict:
         if similar is None:
             self.passed.append("paraphrase")
         found = self._trust()
@@ -322,9 +334,9 @@ class _GateRun:
                 found = Trust("candidate", f"tier {tier} and close to a stored memory; it waits for review")
         if found.status == "active":
             reason = merging or found.reason
-            return self._answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
+            return self._make_verdict(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
         reason = f"{found.reason}; {merging}" if merging else found.reason
-        return self._answer(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
+        return self._make_verdict(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
 
 
 def _find_recurrence(
@@ -375,7 +387,7 @@ def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
 
 def outranked_reason(source: str, memory: Memory) -> str:
     """Why a statement from this source cannot replace a memory by itself."""
-    return f"{word(memory.id)} comes from {origin_of(memory)}, which outranks {word(source or 'unknown')}; the change waits for review"
+    return f"{safe_word(memory.id)} comes from {origin_of(memory)}, which outranks {safe_word(source or 'unknown')}; the change waits for review"
 
 
 def exception_reason(memory: Memory, lasting: Memory) -> str:
@@ -388,4 +400,4 @@ def exception_reason(memory: Memory, lasting: Memory) -> str:
 def mention(memory: Memory) -> str:
     """A memory by its id and the beginning of its statement."""
     excerpt = memory.statement if len(memory.statement) <= 60 else memory.statement[:57].rstrip() + "…"
-    return f"{word(memory.id) if memory.id else 'a memory'} ({quoted(excerpt)})"
+    return f"{safe_word(memory.id) if memory.id else 'a memory'} ({quote_text(excerpt)})"

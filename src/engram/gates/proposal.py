@@ -1,4 +1,4 @@
-"""The gates' input (`Proposal`), their view of the store (`Known`), their settings and their result (`Verdict`)."""
+"""The gates' input (`Proposal`), their view of the store (`Lookup`), their settings and their result (`Verdict`)."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 from engram.rules.sources import may_replace
 
-__all__ = ["Conflict", "GateSettings", "Known", "Neighbour", "Proposal", "Verdict"]
+__all__ = ["Conflict", "GateSettings", "Lookup", "Neighbour", "Proposal", "Verdict"]
 
 # A statement is 25–60 words (spec 1); longer text is a document and belongs to `ingest`.
 MAX_STATEMENT_CHARS = 32_000
@@ -69,7 +69,7 @@ class Conflict:
     """Certain enough to wait for review; otherwise it is only worth mentioning."""
 
 
-class Known(Protocol):
+class Lookup(Protocol):
     """The lookups that the gates need from a store."""
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
@@ -81,10 +81,10 @@ class Known(Protocol):
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest live memories in the proposal's scope, by meaning and by words."""
 
-    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def rejected_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest memories in the scopes that see the proposal, or that it is seen from, that a person rejected."""
 
-    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+    def withdrawn_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The same of those that a person retired or replaced."""
 
 
@@ -127,6 +127,6 @@ class Verdict:
     """It waits for review only because of a conflict; its source could have stored it as active."""
 
     @property
-    def admitted(self) -> bool:
+    def is_admitted(self) -> bool:
         """Whether the memory is stored."""
         return self.outcome in {Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED}

@@ -11,13 +11,13 @@ from functools import lru_cache
 from engram.gates.tables import phrases, plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.text.display import quoted
-from engram.text.polarity import read
+from engram.text.display import quote_text
+from engram.text.polarity import normalize_statement
 from engram.text.sentences import split_sentences
-from engram.text.word_tables import hedge_in
+from engram.text.word_tables import find_hedge
 
 __all__ = [
-    "LEAST_IMPORTANCE",
+    "MIN_IMPORTANCE",
     "QUALITY_GATES",
     "Pattern",
     "behavioral",
@@ -86,9 +86,9 @@ def behavioral(found: Pattern) -> str:
     narrated = _NARRATES_PAST.match(found.prepared.strip())
     narration = found.has("narration") or (narrated[0] if narrated else "")
     if narration and not (found.has("consequence") and found.has("directive")):
-        return f"reports what was done ({quoted(narration)}), not what to do"
-    if hedged := hedge_in(found.prepared, "guess", "tentative"):
-        return f"a guess ({quoted(hedged)}), too uncertain to act on"
+        return f"reports what was done ({quote_text(narration)}), not what to do"
+    if hedged := find_hedge(found.prepared, "guess", "tentative"):
+        return f"a guess ({quote_text(hedged)}), too uncertain to act on"
     if found.has("directive") or found.has("consequence") or found.has("person") or _commands(found):
         return ""
     return "describes a state; an agent would do nothing differently"
@@ -100,7 +100,7 @@ def documentation(found: Pattern) -> str:
         return ""
     place = found.has("whereabouts")
     if place and not found.has("person"):
-        return f"says where or what something is ({quoted(place)}); {better_home('reference')}"
+        return f"says where or what something is ({quote_text(place)}); {better_home('reference')}"
     first = found.prepared.split(maxsplit=1)[0] if found.prepared.strip() else ""
     how = first in phrases("quality.txt", "howto").words and (first != "use" or " to " in found.prepared)
     if how and _COMMAND.search(found.text):
@@ -120,11 +120,15 @@ def better_home(kind: str) -> str:
 def specificity(found: Pattern) -> str:
     """Is it specific enough to act on, and about more than one occasion? Returns why not, "" if it is."""
     if occasion := found.has("oneoff") or ("" if _commands(found) else found.has("oneoff unless commanded")):
-        return f"about a single occasion ({quoted(occasion)})"
+        return f"about a single occasion ({quote_text(occasion)})"
     if reference := _REFERENCE.search(found.text):
-        return f"about a single occasion ({quoted(reference[0][:40])})"
+        return f"about a single occasion ({quote_text(reference[0][:40])})"
     vague = phrases("quality.txt", "vague").words
-    surfaces = [word for word in read(found.text).raw if len(word) > 1 and word not in vague and word[0].isalnum()]
+    surfaces = [
+        word
+        for word in normalize_statement(found.text).raw
+        if len(word) > 1 and word not in vague and word[0].isalnum()
+    ]
     english = phrases("quality.txt", "english").words
     if len([word for word in dict.fromkeys(surfaces) if word not in english]) < _MIN_SPECIFIC_WORDS:
         return "too vague to act on"
@@ -134,7 +138,7 @@ def specificity(found: Pattern) -> str:
 def scope(found: Pattern) -> str:
     """Will it still matter in three months? Returns why not, "" if it will."""
     if passing := found.has("ephemeral"):
-        return f"will not matter in three months ({quoted(passing)})"
+        return f"will not matter in three months ({quote_text(passing)})"
     return ""
 
 
@@ -157,7 +161,7 @@ QUALITY_GATES: tuple[tuple[str, Callable[[Pattern], str]], ...] = (
 
 
 # The scale of spec 5 (reference/5 §2.5): a base, markers up, hedges down; below LEAST_IMPORTANCE nothing is stored.
-LEAST_IMPORTANCE = 0.2
+MIN_IMPORTANCE = 0.2
 _TRIVIAL = 0.1
 _BASE = 0.5
 _CRITICAL, _HIGH, _HEDGE = 0.20, 0.12, -0.15
@@ -194,8 +198,8 @@ def triviality_problem(memory: Memory) -> str:
         return "says only what the machine shows: a system, a path or an account"
     if _is_question(memory.statement):
         return "a question states no fact; store the answer instead"
-    if importance_of(memory.statement, memory.type) < LEAST_IMPORTANCE or memory.importance < LEAST_IMPORTANCE:
-        return f"importance is below {LEAST_IMPORTANCE}"
+    if importance_of(memory.statement, memory.type) < MIN_IMPORTANCE or memory.importance < MIN_IMPORTANCE:
+        return f"importance is below {MIN_IMPORTANCE}"
     return ""
 
 
@@ -208,7 +212,7 @@ def importance_of(text: str, type_name: str) -> float:
     score = _BASE + _BY_TYPE.get(type_name, 0.0)
     for section, weight in (("critical", _CRITICAL), ("high", _HIGH)):
         score += weight if phrases("trivial.txt", section).find(prepared, words) else 0.0
-    score += _HEDGE if hedge_in(prepared, "guess", "possible", "vague") else 0.0
+    score += _HEDGE if find_hedge(prepared, "guess", "possible", "vague") else 0.0
     score += min(max(len(text) - _LONG, 0) / 1000, _LONGEST_BONUS)
     score += 0.03 if _NUMBERED.search(prepared) else 0.0
     return round(min(max(score, 0.0), 1.0), 2)

@@ -16,10 +16,10 @@ from engram.rules.scopes import MAX_SCOPE_PART_BYTES
 
 __all__ = [
     "BARE_SCOPES",
-    "RECORD",
+    "RECORD_SEPARATOR",
     "added_problem",
-    "labels",
-    "listed",
+    "label_fields",
+    "label_items",
     "scope_problem",
     "statement_problem",
     "strings",
@@ -28,7 +28,7 @@ __all__ = [
 
 BARE_SCOPES = ("global", "user", "local", "public")
 _MAX_SCOPE_CHARS = 512
-RECORD = "\n;\n"
+RECORD_SEPARATOR = "\n;\n"
 """Separates two values; no pattern matches across it."""
 # Numbers and times contain no text; skipping them halves the walk that `add` makes for every memory.
 _NO_TEXT = (bool, int, float, datetime)
@@ -78,7 +78,7 @@ def texts(memory: Memory) -> Iterator[tuple[str, str]]:
             continue
         if isinstance(value, str):
             yield name, value
-        elif found := RECORD.join(strings(value)):
+        elif found := RECORD_SEPARATOR.join(strings(value)):
             yield name, found
 
 
@@ -101,18 +101,21 @@ def _inside(key: str, item: object) -> list[tuple[str, object]]:
     if isinstance(item, _NO_TEXT) or not item:
         return []
     if isinstance(item, list | tuple | set | frozenset):
-        return listed(item, key)
+        return label_items(item, key)
     if isinstance(item, Mapping):
         return [
             ("", key),
-            *(((label if label == name else f"{name} {label}"), deeper) for name, label, deeper in labels(item, key)),
+            *(
+                ((label if label == name else f"{name} {label}"), deeper)
+                for name, label, deeper in label_fields(item, key)
+            ),
         ]
     if is_dataclass(item):
         return [("", getattr(item, part.name)) for part in fields(item)]
     return []
 
 
-def labels(data: Mapping[Any, Any], key: str = "") -> Iterator[tuple[str, str, Any]]:
+def label_fields(data: Mapping[Any, Any], key: str = "") -> Iterator[tuple[str, str, Any]]:
     """Each key of a mapping, the label that describes its value, and the value. The label is usually the key.
 
     In `{"name": "password", "value": …}` and `{"password": {"value": …}}` the label of "value" is "password".
@@ -125,7 +128,7 @@ def labels(data: Mapping[Any, Any], key: str = "") -> Iterator[tuple[str, str, A
         yield str(name), called[:_LONGEST_LABEL] if generic and called else str(name), value
 
 
-def listed(items: Iterable[Any], key: str = "") -> list[tuple[str, Any]]:
+def label_items(items: Iterable[Any], key: str = "") -> list[tuple[str, Any]]:
     """Each item of a list with its label: the list's key, or in `["--password", …]` the option before it."""
     found: list[tuple[str, Any]] = []
     for item in items:

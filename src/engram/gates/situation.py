@@ -12,7 +12,7 @@ from functools import lru_cache
 from engram.gates.tables import phrases, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.text.display import quoted
+from engram.text.display import quote_text
 from engram.text.stems import stem
 from engram.text.verbs import PAST_AUXILIARIES, is_participle, is_past
 from engram.text.word_tables import read_table, word_class
@@ -47,9 +47,9 @@ def situation_warnings(situation: str) -> tuple[str, ...]:
     found = hindsight(situation)
     if found is None:
         return ()
-    offer = f"for example {quoted(found.task)}" if found.task else "such as “writing database migrations”"
+    offer = f"for example {quote_text(found.task)}" if found.task else "such as “writing database migrations”"
     return (
-        f"the situation is told in hindsight ({quoted(found.sign)}), so a search before the task will not find it; "
+        f"the situation is told in hindsight ({quote_text(found.sign)}), so a search before the task will not find it; "
         f"name the task in which this matters, {offer}",
     )
 

@@ -6,7 +6,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 from engram.model.types import type_or_default
 from engram.rules.sources import CAPTURED, CONFIRMED, Rank, is_own, rank_of
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 
 __all__ = [
     "HIGHEST_TIER",
@@ -51,7 +51,7 @@ def is_human(source: str) -> bool:
 
 def is_inferred(actor: str, before: Memory, after: Memory) -> bool:
     """Whether nobody gave the type of an agent's own memory: one that was given would have waited until a person confirmed it."""
-    is_unconfirmed = before.status in CURRENT and before.verification != CONFIRMED
+    is_unconfirmed = before.status in CURRENT_STATUSES and before.verification != CONFIRMED
     return is_unconfirmed and after.type == before.type and is_own(actor, before)
 
 
@@ -136,7 +136,7 @@ def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed:
     source = memory.source or "unknown"
     if is_human(memory.source):
         return Trust("active", "stored as active: a person said it")
-    judged = memory if is_typed else memory.but(type="fact")
+    judged = memory if is_typed else memory.replace(type="fact")
     if sensitive := loss_reason(judged) if is_told(memory) else tier_3_reason(judged):
         return Trust("candidate", f"{sensitive}; only a person can approve it")
     if settings.autopromote_kinds and (kind := kind_of(memory)) not in settings.autopromote_kinds:

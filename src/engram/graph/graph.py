@@ -9,17 +9,17 @@ from typing import Any
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
-from engram.graph.traversal import Reached, Step, gathered, rendered, walk
-from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_deep, refuse_keys, words
+from engram.graph.traversal import ReachedMemory, Step, merge_steps, render_reached, walk
+from engram.model.arguments import ANY_STATUS, checked_limit, checked_statuses, read_words, refuse_deep, refuse_keys
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Memory
-from engram.model.relations import HEAVIEST, LIGHTEST, REVIEWED, relation
+from engram.model.relations import MAX_WEIGHT, MIN_WEIGHT, REVIEW_RELATIONS, relation
 from engram.rules.argument_limits import limit_arguments
 from engram.rules.limits import MAX_LINKS
-from engram.rules.scopes import parse_scope, seen_from, shows
+from engram.rules.scopes import is_scope_visible, parse_scope, visible_scopes
 from engram.rules.sources import is_below_program
-from engram.store.protocol import LIVE, LONGEST_CHAIN, Filters, Hops, Store
+from engram.store.protocol import LIVE_STATUSES, MAX_VERSIONS, Filters, Hops, Store
 from engram.store.records import locked_memory
 from engram.store.references import Scopes, find_memory, refuse_change
 
@@ -28,14 +28,16 @@ LARGEST_METADATA = 16_384
 """The most characters of JSON a relation may carry."""
 
 
-def checked_weight(weight: Any) -> float:
+def check_weight(weight: Any) -> float:
     """The weight as a float; raises `InvalidInput` for one outside the range of weights."""
-    if not _is_number(weight) or not LIGHTEST <= weight <= HEAVIEST:
-        raise InvalidInput(f"weight {weight!r} must be a number above 0, from {LIGHTEST:g} to {HEAVIEST:g}; 1 is usual")
+    if not _is_number(weight) or not MIN_WEIGHT <= weight <= MAX_WEIGHT:
+        raise InvalidInput(
+            f"weight {weight!r} must be a number above 0, from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is usual"
+        )
     return float(weight)
 
 
-def checked_metadata(metadata: Any) -> dict[str, Any]:
+def check_metadata(metadata: Any) -> dict[str, Any]:
     """The metadata as JSON-safe data, with text for keys."""
     if metadata is None:
         return {}
@@ -64,23 +66,23 @@ def hops(
     """Which links to follow, and to which memories."""
     if direction not in DIRECTIONS:
         raise InvalidInput(f"{direction!r} is not a direction; choose {', '.join(DIRECTIONS)}")
-    if not _is_number(min_weight) or not 0 <= min_weight <= HEAVIEST:
-        raise InvalidInput(f"min_weight {min_weight!r} must be a number from 0 to {HEAVIEST:g}")
+    if not _is_number(min_weight) or not 0 <= min_weight <= MAX_WEIGHT:
+        raise InvalidInput(f"min_weight {min_weight!r} must be a number from 0 to {MAX_WEIGHT:g}")
     statuses = _statuses(status)
     filters = Filters(
         statuses=statuses,
-        scopes=None if scope is None else tuple(parse_scope(one) for one in words(scope, "scope") or ()),
-        valid_at=now if statuses == LIVE else None,
+        scopes=None if scope is None else tuple(parse_scope(one) for one in read_words(scope, "scope") or ()),
+        valid_at=now if statuses == LIVE_STATUSES else None,
     )
-    followed = words(types, "types")
+    followed = read_words(types, "types")
     return Hops(now, direction, followed and tuple(map(relation, followed)), float(min_weight), filters)
 
 
 def _statuses(status: str | Sequence[str] | None) -> tuple[str, ...] | None:
     if status is None:
-        return LIVE
+        return LIVE_STATUSES
     found = checked_statuses(status)
-    return None if found is None or ANY in found else found
+    return None if found is None or ANY_STATUS in found else found
 
 
 def _is_number(value: Any) -> bool:
@@ -131,7 +133,7 @@ class Graph:
         `mem.scopes_for`, are those of a named owner, who may change the source and sees the target.
         """
         _refuse_reviewed(actor, relation(type))
-        weight, data = checked_weight(weight), checked_metadata(metadata)
+        weight, data = check_weight(weight), check_metadata(metadata)
         self.refuse_secrets(data, "metadata")
         one, other = self._linkable(source, scopes, to_change=True), self._linkable(target, scopes)
         if one.id == other.id:
@@ -146,7 +148,7 @@ class Graph:
             if len(links) > MAX_LINKS:
                 raise Refused(f"{memory.id} already has {MAX_LINKS:,} links, the most it can have; remove some first")
             if links != memory.associations:
-                memory = memory.but(associations=links, updated=memories.now)
+                memory = memory.replace(associations=links, updated=memories.now)
                 memories.put(memory)
             return memory
 
@@ -187,7 +189,7 @@ class Graph:
             for link in memory.associations:
                 if link not in links:
                     _refuse_reviewed(actor, link.type)
-            changed = memory.but(associations=links, updated=memories.now)
+            changed = memory.replace(associations=links, updated=memories.now)
             memories.put(changed)
             return changed
 
@@ -205,9 +207,9 @@ class Graph:
         types: str | Sequence[str] | None = None,
         min_weight: float = 0.0,
         limit: int = 50,
-        status: StatusLike = LIVE,
+        status: StatusLike = LIVE_STATUSES,
         scope: ScopeLike = None,
-    ) -> list[Reached]:
+    ) -> list[ReachedMemory]:
         """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
 
         A walk passes only through memories of this status and scope, and starts at one visible from there. A superseded
@@ -229,9 +231,9 @@ class Graph:
         min_weight: float = 0.0,
         limit_per_seed: int = 25,
         total_limit: int = 100,
-        status: StatusLike = LIVE,
+        status: StatusLike = LIVE_STATUSES,
         scope: ScopeLike = None,
-    ) -> list[Reached]:
+    ) -> list[ReachedMemory]:
         """The same from several memories. One that is reached from more than one comes once, by its best path.
 
         `Reached.seeds` says from which. A seed that another one leads to is among the answers.
@@ -243,28 +245,28 @@ class Graph:
             raise InvalidInput("seeds is a list of ids, names or aliases; `traverse` takes a single one")
         seeds = list(seeds)
         scopes = followed.filters.scopes
-        seen = None if scopes is None else seen_from(scopes)
+        seen = None if scopes is None else visible_scopes(scopes)
         with self.store.reading():
-            known = {i: memory for i, memory in self._memories(seeds).items() if shows(seen, memory.scope)}
+            known = {i: memory for i, memory in self._memories(seeds).items() if is_scope_visible(seen, memory.scope)}
             starts = [known.get(seed) or find_memory(self.store, seed, seen) for seed in seeds]
             ids = [self._successor(start, followed.filters.statuses, seen).id for start in starts]
             steps = walk(self.store, ids, followed, depth, per_seed)
-            return self._build_reached(gathered(steps, total), known, followed.filters.statuses)
+            return self._build_reached(merge_steps(steps, total), known, followed.filters.statuses)
 
-    def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
+    def render(self, reached: Sequence[ReachedMemory], *, max_tokens: int | None = None) -> str:
         """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
         if max_tokens is not None:
             checked_limit(max_tokens, "max_tokens", 10**9)
         have = {one.memory.id: one.memory for one in reached}
         missing = dict.fromkeys(i for one in reached for i in one.path[-2:-1] if i not in have)
-        return rendered(reached, have | self._memories(list(missing)), max_tokens)
+        return render_reached(reached, have | self._memories(list(missing)), max_tokens)
 
     def _build_reached(
         self, best: list[tuple[Step, tuple[str, ...]]], known: dict[str, Memory], statuses: tuple[str, ...] | None
-    ) -> list[Reached]:
+    ) -> list[ReachedMemory]:
         found = known | self._memories([step.id for step, _ in best if step.id not in known])
         return [
-            Reached(found[step.id], step.depth, step.path, step.types, step.score, step.forward, seeds)
+            ReachedMemory(found[step.id], step.depth, step.path, step.types, step.score, step.forward, seeds)
             for step, seeds in best
             # A file edited by hand a moment ago may differ from the index.
             if step.id in found and (statuses is None or found[step.id].status in statuses)
@@ -288,7 +290,7 @@ class Graph:
     def _successor(self, memory: Memory, statuses: tuple[str, ...] | None, scopes: Scopes = None) -> Memory:
         """The first successor of a superseded memory that has one of these statuses; the memory itself where none has."""
         later: Memory | None = memory
-        for _ in range(LONGEST_CHAIN):
+        for _ in range(MAX_VERSIONS):
             if later is None or statuses is None or later.status in statuses:
                 break
             later = self.store.get(later.superseded_by, scopes) if later.superseded_by else None
@@ -297,7 +299,7 @@ class Graph:
     def _versions(self, memory: Memory) -> set[str]:
         """Its id and those of all it superseded: a link to any of them is a link to it."""
         found, ahead = {memory.id}, list(memory.supersedes)
-        while ahead and len(found) < LONGEST_CHAIN:
+        while ahead and len(found) < MAX_VERSIONS:
             earlier = ahead.pop()
             if earlier not in found:
                 found.add(earlier)
@@ -308,7 +310,7 @@ class Graph:
 
 def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
     """Raise `Refused` where an agent would set or remove what a memory waits for review by."""
-    if type in REVIEWED and is_below_program(actor):
+    if type in REVIEW_RELATIONS and is_below_program(actor):
         raise Refused(
             f"{actor} may not set or remove {type!r}, which review decides about: `engram review` settles it, and "
             "`learn` with a relation states a contradiction"

@@ -11,7 +11,7 @@ from engram.model.memory import Memory
 from engram.model.relations import is_known
 from engram.model.types import type_or_default
 from engram.store.protocol import Hops, Link, Store
-from engram.text.display import quoted, word
+from engram.text.display import quote_text, safe_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _SeedWalk:
     found: list[Step] = field(default_factory=list)
 
     @property
-    def goes_on(self) -> bool:
+    def can_advance(self) -> bool:
         """Whether it goes deeper: a seed that has reached enough does not, because what is nearer comes first anyway."""
         return bool(self.level) and len(self.found) < self.wanted
 
@@ -83,7 +83,7 @@ def walk(store: Store, seeds: Sequence[str], hops: Hops, depth: int, per_seed: i
     """
     walks = [_SeedWalk([Step(seed, seed, 0, (seed,), (), 1.0)], per_seed, {seed}) for seed in dict.fromkeys(seeds)]
     for _ in range(depth):
-        going = [one for one in walks if one.goes_on]
+        going = [one for one in walks if one.can_advance]
         if not going:
             break
         by_source: dict[str, list[Link]] = {}
@@ -96,7 +96,7 @@ def walk(store: Store, seeds: Sequence[str], hops: Hops, depth: int, per_seed: i
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedMemory:
     """A memory reached over relations, by its best path."""
 
     memory: Memory
@@ -113,7 +113,7 @@ class Reached:
     """The starts it was reached from, the one of the path first."""
 
 
-def gathered(steps: Iterable[Step], limit: int) -> list[tuple[Step, tuple[str, ...]]]:
+def merge_steps(steps: Iterable[Step], limit: int) -> list[tuple[Step, tuple[str, ...]]]:
     """Each memory once, by its best path, with the seeds it was reached from; nearest first, then by weight."""
     found: dict[str, tuple[Step, tuple[str, ...]]] = {}
     for step in sorted(steps, key=lambda step: (step.depth, -step.score, step.path)):
@@ -122,7 +122,7 @@ def gathered(steps: Iterable[Step], limit: int) -> list[tuple[Step, tuple[str, .
     return list(found.values())[:limit]
 
 
-def rendered(reached: Sequence[Reached], memories: Mapping[str, Memory], max_tokens: int | None) -> str:
+def render_reached(reached: Sequence[ReachedMemory], memories: Mapping[str, Memory], max_tokens: int | None) -> str:
     """One line per memory, from the one before it on its path; lines beyond the budget are dropped."""
     kept: list[str] = []
     left = max_tokens
@@ -135,7 +135,7 @@ def rendered(reached: Sequence[Reached], memories: Mapping[str, Memory], max_tok
     return "\n".join(kept)
 
 
-def _lines(reached: Sequence[Reached], memories: Mapping[str, Memory]) -> Iterator[str]:
+def _lines(reached: Sequence[ReachedMemory], memories: Mapping[str, Memory]) -> Iterator[str]:
     shown: set[str] = set()
     for one in reached:
         before = _name_step(one.path[-2], memories, shown)
@@ -144,15 +144,15 @@ def _lines(reached: Sequence[Reached], memories: Mapping[str, Memory]) -> Iterat
 
 def _name_step(memory_id: str, memories: Mapping[str, Memory], shown: set[str]) -> str:
     """The id, with type and text where the memory is named for the first time."""
-    name, memory = word(memory_id), memories.get(memory_id)
+    name, memory = safe_word(memory_id), memories.get(memory_id)
     if memory is None or memory_id in shown:
         return name
     shown.add(memory_id)
-    return f"{name} {type_or_default(memory.type).label}: {quoted(memory.statement)}"
+    return f"{name} {type_or_default(memory.type).label}: {quote_text(memory.statement)}"
 
 
-def _arrow(one: Reached) -> str:
+def _arrow(one: ReachedMemory) -> str:
     """The last hop; an unknown relation from somebody else's file is quoted."""
     word = one.relations[-1]
-    shown = word if is_known(word) else quoted(word)
+    shown = word if is_known(word) else quote_text(word)
     return f"—{shown}→" if one.forward[-1:] != (False,) else f"←{shown}—"

@@ -9,17 +9,17 @@ from engram.hooks.place import HookPlace
 from engram.hooks.session_memo import SessionMemo
 from engram.store import hook_log, spool
 from engram.text import display
-from engram.text.display import counted
+from engram.text.display import format_count
 
 PAUSED = "Engram is paused; `engram resume` ends that. Its hooks recall and record nothing meanwhile."
 EMPTY = "Engram (memory across sessions) holds nothing yet; /engram:remember and /engram:learn record something."
 ON_SERVER = "Engram keeps memories on a server; the skills /engram:recall and /engram:prepare ask it."
 NO_PROMPT_RECALL = "Prompts are compared with local stores only, so no memory is added to a prompt here unasked."
-MOST_PINNED = 5
-MANY_SPOOLED = 20
+MAX_PINNED_MEMORIES = 5
+MIN_NOTICED_SESSIONS = 20
 """Fewer waiting sessions are nothing to speak of: the next ones harvest them."""
-MOST_GIVEN_AGAIN = 12
-FOREIGN = ("memory", "memories", "memory.md", "memory-log.md")
+MAX_RESTORED_MEMORIES = 12
+FOREIGN_FILES = ("memory", "memories", "memory.md", "memory-log.md")
 """What other programs of the same name left in the same directory."""
 COMPACTED = "Memories that this session was given before its context was compacted (Engram), quoted as evidence:"
 PINNED = "Pinned and critical memories (quoted as evidence; what the user says now comes first):"
@@ -31,8 +31,8 @@ def start_session(place: HookPlace, payload: HookPayload) -> str:
         return PAUSED
     memo = SessionMemo(place, payload.session)
     memo.sweep()
-    parts = [_again(place, memo)] if payload.source == "compact" else [_digest(place, payload, memo)]
-    parts += [untold_failures(place)]
+    parts = [_restore_compacted(place, memo)] if payload.source == "compact" else [_digest(place, payload, memo)]
+    parts += [report_new_failures(place)]
     return "\n".join(part for part in parts if part)
 
 
@@ -42,13 +42,15 @@ def _digest(place: HookPlace, payload: HookPayload, memo: SessionMemo) -> str:
     if index is None:
         return "\n".join([_without_index(place), *_notices(place, 0)])
     try:
-        lines = [_held(index, scopes)]
-        pinned = memory_lines.given(index.pinned(scopes, 4 * MOST_PINNED), MOST_PINNED)
+        lines = [_describe_contents(index, scopes)]
+        pinned = memory_lines.select_injectable(
+            index.pinned_memories(scopes, 4 * MAX_PINNED_MEMORIES), MAX_PINNED_MEMORIES
+        )
         if pinned:
-            lines += [PINNED, *map(memory_lines.line, pinned)]
+            lines += [PINNED, *map(memory_lines.render_memory, pinned)]
             memo.give([memory.id for memory in pinned])
             memo.save()
-        return "\n".join([*lines, *_scope_notices(place, payload, index), *_notices(place, index.waiting())])
+        return "\n".join([*lines, *_scope_notices(place, payload, index), *_notices(place, index.count_waiting())])
     finally:
         index.close()
 
@@ -59,23 +61,23 @@ def _without_index(place: HookPlace) -> str:
     return EMPTY
 
 
-def _held(index: MemoryIndex, scopes: tuple[str, ...]) -> str:
+def _describe_contents(index: MemoryIndex, scopes: tuple[str, ...]) -> str:
     counts = index.counts(scopes)
     if not any(count for (_, status), count in counts.items() if status == "active"):
         return EMPTY
     here = next((scope for scope in scopes if scope.startswith("project:")), "")
     parts = []
     if here:
-        parts.append(f"{_count(counts, here)} for {display.word(here)}")
+        parts.append(f"{_count(counts, here)} for {display.safe_word(here)}")
     shared = sum(count for (scope, status), count in counts.items() if status == "active" and scope != here)
     verb = "applies" if shared == 1 else "apply"
-    parts.append(f"{counted(shared, 'memory', 'memories') if not parts else f'{shared:,}'} that {verb} everywhere")
+    parts.append(f"{format_count(shared, 'memory', 'memories') if not parts else f'{shared:,}'} that {verb} everywhere")
     held = " and ".join(parts)
     return f"Engram (memory across sessions) holds {held}. /engram:recall searches them, /engram:prepare gathers them for a task."
 
 
 def _count(counts: dict[tuple[str, str], int], scope: str) -> str:
-    return counted(counts.get((scope, "active"), 0), "memory", "memories")
+    return format_count(counts.get((scope, "active"), 0), "memory", "memories")
 
 
 def _scope_notices(place: HookPlace, payload: HookPayload, index: MemoryIndex) -> list[str]:
@@ -97,42 +99,44 @@ def _notices(place: HookPlace, waiting: int) -> list[str]:
     lines = []
     if waiting:
         verb = "waits" if waiting == 1 else "wait"
-        lines.append(f"{counted(waiting, 'proposed memory', 'proposed memories')} {verb} for review: `engram review`.")
-    spooled = spool.waiting(place.root)
-    if spooled >= MANY_SPOOLED:
-        lines.append(f"{counted(spooled, 'session')} wait to be harvested: `engram harvest`.")
+        lines.append(
+            f"{format_count(waiting, 'proposed memory', 'proposed memories')} {verb} for review: `engram review`."
+        )
+    spooled = spool.count_waiting(place.root)
+    if spooled >= MIN_NOTICED_SESSIONS:
+        lines.append(f"{format_count(spooled, 'session')} wait to be harvested: `engram harvest`.")
     if problem := place.config_problem:
         lines.append(f"{problem}.")
-    foreign = [name for name in FOREIGN if (place.root / name).exists()]
+    foreign = [name for name in FOREIGN_FILES if (place.root / name).exists()]
     if foreign:
         names = ", ".join(foreign)
         lines.append(f"{place.root} has files of another program ({names}): `engram import {place.root}` reads them.")
     return [display.notice(line) for line in lines]
 
 
-def _again(place: HookPlace, memo: SessionMemo) -> str:
+def _restore_compacted(place: HookPlace, memo: SessionMemo) -> str:
     """What the session had before its context was compacted."""
-    ids, index = memo.given, None if place.is_server else place.index()
+    ids, index = memo.given_ids, None if place.is_server else place.index()
     if index is None:
         return ""
     try:
-        found = memory_lines.given(index.by_ids(ids[::-1]), MOST_GIVEN_AGAIN)
+        found = memory_lines.select_injectable(index.by_ids(ids[::-1]), MAX_RESTORED_MEMORIES)
     finally:
         index.close()
-    return "\n".join([COMPACTED, *map(memory_lines.line, found)]) if found else ""
+    return "\n".join([COMPACTED, *map(memory_lines.render_memory, found)]) if found else ""
 
 
-def untold_failures(place: HookPlace) -> str:
+def report_new_failures(place: HookPlace) -> str:
     """What failed and was not told yet; it counts as told from now on."""
     untold = [one for one in hook_log.failures(*place.logs) if not one.told]
     if not untold:
         return ""
-    hook_log.mark_told(*place.logs)
-    told = [failed(one.event, one.message, recovered=one.recovered) for one in untold]
+    hook_log.mark_reported(*place.logs)
+    told = [describe_failure(one.event, one.message, recovered=one.recovered) for one in untold]
     return "\n".join([*told, "`engram doctor` says more."])
 
 
-def failed(event: str, message: str, *, recovered: bool = False) -> str:
+def describe_failure(event: str, message: str, *, recovered: bool = False) -> str:
     """One failure in a line."""
     again = " and works again" if recovered else ""
-    return f"Engram's hook {display.word(event)} failed{again}: {display.quoted(message)}"
+    return f"Engram's hook {display.safe_word(event)} failed{again}: {display.quote_text(message)}"

@@ -26,7 +26,7 @@ def drain(place: HookPlace) -> str:
 
 
 def _harvest(place: HookPlace) -> list[str]:
-    if not spool.waiting(place.root) or (not place.is_server and not place.exists):
+    if not spool.count_waiting(place.root) or (not place.is_server and not place.exists):
         return []
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from engram.client import Engram

@@ -15,18 +15,18 @@ from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.home import Home
 from engram.store.sqlite.search import TASKS, document_frequencies
 from engram.store.sqlite.stored_tasks import (
-    MOST_COMPARED,
-    UNFINISHED,
+    MAX_COMPARED_MEMORIES,
+    UNFINISHED_CHANGE,
     StoredTasks,
     TasksState,
     Vector,
     index_number,
 )
 from engram.store.sqlite.sweep import Sweep, changed_folders
-from engram.text.tokens import prune, query_terms
+from engram.text.tokens import prune_terms, query_terms
 from engram.text.translation import translation
 
-LONGEST_PROMPT = 10_000
+MAX_PROMPT_CHARS = 10_000
 """Characters of a prompt whose words are searched."""
 READ_AT_A_PROMPT = 20
 """New memories that a prompt's hook embeds, the newest, one to four milliseconds each; more wait for the next prompts and the next session start."""
@@ -91,12 +91,12 @@ class MemoryIndex:
         )
         return {(scope, status): count for scope, status, count in rows}
 
-    def waiting(self) -> int:
+    def count_waiting(self) -> int:
         """How many memories of all scopes wait for review."""
         row = self.db.execute("SELECT count(*) FROM docs WHERE kind = 'memory' AND status = 'candidate'").fetchone()
         return int(row[0])
 
-    def active(self, scopes: Sequence[str]) -> list[int]:
+    def active_numbers(self, scopes: Sequence[str]) -> list[int]:
         """The active memories of these scopes, by number."""
         rows = self.db.execute(
             f"SELECT n FROM docs WHERE kind = 'memory' AND scope IN ({_placeholders(scopes)}) AND status = 'active'",
@@ -104,7 +104,7 @@ class MemoryIndex:
         ).fetchall()
         return [n for (n,) in rows]
 
-    def pinned(self, scopes: Sequence[str], limit: int) -> list[IndexedMemory]:
+    def pinned_memories(self, scopes: Sequence[str], limit: int) -> list[IndexedMemory]:
         """The pinned memories of these scopes, and the facts that are critical, newest first."""
         rows = self.db.execute(
             "SELECT n FROM docs WHERE (pinned OR critical <> '') AND kind = 'memory' AND status = 'active' "
@@ -115,13 +115,13 @@ class MemoryIndex:
 
     def memories(self, numbers: Sequence[int]) -> list[IndexedMemory]:
         """Memories by number, in this order."""
-        return self._fetched("d.n", numbers)
+        return self._fetch_memories("d.n", numbers)
 
     def by_ids(self, ids: Sequence[str]) -> list[IndexedMemory]:
         """Memories by id, in this order; those that are not active any more are left out."""
-        return self._fetched("d.id", ids)
+        return self._fetch_memories("d.id", ids)
 
-    def _fetched(self, column: str, keys: Sequence[Any]) -> list[IndexedMemory]:
+    def _fetch_memories(self, column: str, keys: Sequence[Any]) -> list[IndexedMemory]:
         rows = self.db.execute(
             f"SELECT d.n, d.id, r.record FROM json_each(?) j CROSS JOIN docs d ON {column} = j.value "
             "JOIN records r ON r.n = d.n WHERE d.status = 'active'",
@@ -136,8 +136,8 @@ class MemoryIndex:
     def by_words(self, prompt: str, scopes: Sequence[str], limit: int) -> list[int]:
         """The active memories that share words with the prompt, best first."""
         total = int(self.db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
-        prompt = prompt[:LONGEST_PROMPT]
-        terms = prune(document_frequencies(self.db, query_terms(f"{prompt} {translation(prompt)}"), total))
+        prompt = prompt[:MAX_PROMPT_CHARS]
+        terms = prune_terms(document_frequencies(self.db, query_terms(f"{prompt} {translation(prompt)}"), total))
         if not terms:
             return []
         weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
@@ -156,7 +156,7 @@ class MemoryIndex:
 
     def nearest(self, task: Sequence[float], numbers: Sequence[int], limit: int) -> "list[tuple[int, float]]":
         """The memories nearest to the vector of a task, and how like it each is: those of the nearest codes are compared exactly."""
-        numbers = numbers if len(numbers) <= MOST_COMPARED else sorted(numbers)[-MOST_COMPARED:]
+        numbers = numbers if len(numbers) <= MAX_COMPARED_MEMORIES else sorted(numbers)[-MAX_COMPARED_MEMORIES:]
         tasks, code = self.tasks(), code_of_values(task)
         known = tasks.codes
         distances = [((code ^ known[n]).bit_count(), n) for n in numbers if n in known]
@@ -180,14 +180,14 @@ class MemoryIndex:
             known = StoredTasks.empty()
         rows = self.db.execute(
             "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' ORDER BY n DESC LIMIT ?",
-            (MOST_COMPARED,),
+            (MAX_COMPARED_MEMORIES,),
         ).fetchall()
-        known = known.only({n for n, _ in rows})
+        known = known.keep_only({n for n, _ in rows})
         seen = known.changes
         stale = {n: change for n, change in rows if seen.get(n) != change}
-        return self._embedded(known, state, stale, all_of_them=all_of_them)
+        return self._embed_stale(known, state, stale, all_of_them=all_of_them)
 
-    def _embedded(
+    def _embed_stale(
         self, known: StoredTasks, state: TasksState, stale: dict[int, int], *, all_of_them: bool
     ) -> StoredTasks:
         """The task vectors with those of stale memories made again, all or the newest; saved unless the index changed or another hook was faster."""
@@ -197,7 +197,7 @@ class MemoryIndex:
             part = self.memories(wanted[start : start + SLICE])
             vectors = vectors_of(part, self.table, at_once=all_of_them and len(part) >= AT_ONCE)
             is_last = start + SLICE >= len(stale) and len(wanted) == len(stale)
-            known = known.with_more(state if is_last else replace(state, change=UNFINISHED), vectors, stale)
+            known = known.merge(state if is_last else replace(state, change=UNFINISHED_CHANGE), vectors, stale)
             if self._state() == state != StoredTasks.state_of(path):
                 known.write(path)
         return known
@@ -215,5 +215,5 @@ def _placeholders(values: Sequence[object]) -> str:
 def vectors_of(memories: Sequence[IndexedMemory], table: TaskTable, *, at_once: bool) -> dict[int, Vector]:
     """The stored vectors of memories; at once is faster from about a hundred on."""
     parts = [(memory.situation, memory.statement) for memory in memories]
-    found = table.notes(parts) if at_once else [table.stored(*part) for part in parts]
+    found = table.encode_notes(parts) if at_once else [table.encode_note(*part) for part in parts]
     return {memory.n: vector for memory, vector in zip(memories, found, strict=True)}

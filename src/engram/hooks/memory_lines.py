@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from engram.hooks.memory_index import IndexedMemory
 from engram.text import display
 
-LONGEST = 600
+MAX_LINE_STATEMENT_CHARS = 600
 """Characters of a statement; all of it is one `engram show` away."""
-LONGEST_SITUATION = 200
+MAX_LINE_SITUATION_CHARS = 200
 
 
-def may_be_given(memory: IndexedMemory) -> bool:
+def is_injectable(memory: IndexedMemory) -> bool:
     """Whether a memory may be injected now, by the rule that `inject` follows."""
     from engram.rules.eligibility import eligibility
     from engram.store.records import from_image
@@ -19,21 +19,21 @@ def may_be_given(memory: IndexedMemory) -> bool:
     return eligibility(from_image(memory.record), datetime.now(UTC)).consider
 
 
-def given(memories: Iterable[IndexedMemory], limit: int) -> list[IndexedMemory]:
+def select_injectable(memories: Iterable[IndexedMemory], limit: int) -> list[IndexedMemory]:
     """The first few that may be given."""
     found: list[IndexedMemory] = []
     for memory in memories:
         if len(found) == limit:
             break
-        if may_be_given(memory):
+        if is_injectable(memory):
             found.append(memory)
     return found
 
 
-def line(memory: IndexedMemory) -> str:
+def render_memory(memory: IndexedMemory) -> str:
     """One memory, quoted."""
     record = memory.record
-    said = display.quoted(display.cut(str(record.get("statement", "")), LONGEST))
+    said = display.quote_text(display.cut(str(record.get("statement", "")), MAX_LINE_STATEMENT_CHARS))
     situation = str(record.get("situation", "") or "")
-    when = f" When: {display.quoted(display.cut(situation, LONGEST_SITUATION))}." if situation else ""
-    return f"- [{display.word(memory.id)}] {said}{when}"
+    when = f" When: {display.quote_text(display.cut(situation, MAX_LINE_SITUATION_CHARS))}." if situation else ""
+    return f"- [{display.safe_word(memory.id)}] {said}{when}"

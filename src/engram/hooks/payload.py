@@ -7,7 +7,7 @@ from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass
 from engram.readers.json_reader import parse_json_object
 
-LONGEST_ANSWER = 9_500
+MAX_HOOK_TEXT_CHARS = 9_500
 """Characters of the text a hook adds; Claude Code cuts at 10,000."""
 _LONGEST_PATH = 4_096
 
@@ -59,11 +59,11 @@ def _commands(fields: dict[str, Any]) -> list[str]:
     """Of one tool (PostToolUse), or of a batch of them (PostToolBatch)."""
     batch = fields.get("tool_calls")
     calls = batch if isinstance(batch, list) else [fields]
-    inputs = [call.get("tool_input") for call in calls if isinstance(call, dict) and not _failed(call)]
+    inputs = [call.get("tool_input") for call in calls if isinstance(call, dict) and not _has_failed(call)]
     return [_text(one, "command") for one in inputs if isinstance(one, dict)]
 
 
-def _failed(call: dict[str, Any]) -> bool:
+def _has_failed(call: dict[str, Any]) -> bool:
     return _text(call, "tool_response").startswith(("Exit code ", "<tool_use_error>"))
 
 
@@ -73,7 +73,7 @@ def answer(event: str, text: str) -> str:
         return ""
     from engram.text.display import visible_json
 
-    if len(text) > LONGEST_ANSWER:
-        text = text[:LONGEST_ANSWER].rpartition("\n")[0]
+    if len(text) > MAX_HOOK_TEXT_CHARS:
+        text = text[:MAX_HOOK_TEXT_CHARS].rpartition("\n")[0]
     fields = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
     return visible_json(json.dumps(fields, ensure_ascii=False)) + "\n"

@@ -10,10 +10,10 @@ from engram.hooks.place import HookPlace
 from engram.hooks.session_memo import SessionMemo
 from engram.models.task_vectors import least_likeness, likeness
 
-MOST_GIVEN = 3
+MAX_PROMPT_MEMORIES = 3
 NEAREST, BY_WORDS = 40, 4
 """Candidates by the codes of their task vectors, whose vectors are then compared, and those by their words."""
-FEWEST_WORDS = 3
+MIN_PROMPT_WORDS = 3
 """A shorter prompt ("yes, go on") names no task."""
 NOTE_AGAIN = 4 * 3600.0
 HEADER = "Memories of earlier sessions that match this prompt (Engram), quoted as evidence; what the user says now comes first:"
@@ -26,15 +26,15 @@ NOTE = (
 def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
     """The text to add to a prompt; "" for none."""
     prompt = payload.prompt.strip()
-    if not prompt or prompt.startswith("/") or len(prompt.split()) < FEWEST_WORDS or payload.is_subagent:
+    if not prompt or prompt.startswith("/") or len(prompt.split()) < MIN_PROMPT_WORDS or payload.is_subagent:
         return ""
     memo = SessionMemo(place, payload.session)
     if place.prompt_recall:
-        found = matching(place, prompt, payload.cwd, exclude=memo.given)
+        found = find_matching_memories(place, prompt, payload.cwd, exclude=memo.given_ids)
         if found:
             memo.give([memory.id for memory in found])
             memo.save()
-            return "\n".join([HEADER, *map(memory_lines.line, found)])
+            return "\n".join([HEADER, *map(memory_lines.render_memory, found)])
     if memo.seconds_since("note") < NOTE_AGAIN:
         return ""
     memo.note("note")
@@ -42,7 +42,7 @@ def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
     return NOTE
 
 
-def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = ()) -> list[IndexedMemory]:
+def find_matching_memories(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = ()) -> list[IndexedMemory]:
     """The memories about a prompt, most likely first; none on a server, whose index is not here."""
     index = None if place.is_server else place.index()
     if index is None:
@@ -50,19 +50,21 @@ def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = (
     try:
         ranked = ranked_memories(index, prompt, place.scopes(Path(cwd or ".")))
         known = frozenset(exclude)
-        return memory_lines.given([memory for _, memory in ranked if memory.id not in known], MOST_GIVEN)
+        return memory_lines.select_injectable(
+            [memory for _, memory in ranked if memory.id not in known], MAX_PROMPT_MEMORIES
+        )
     finally:
         index.close()
 
 
 def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
     """The memories about a prompt, and how like it each is, most like first."""
-    task, numbers = index.table.prompt(prompt), index.active(scopes)
+    task, numbers = index.table.prompt(prompt), index.active_numbers(scopes)
     least = least_likeness(len(numbers))
     likely = {n: like for n, like in index.nearest(task, numbers, NEAREST) if like >= least}
     # Those whose vectors are not made yet, or of too many memories, are found by their words.
     found = index.memories([*likely, *(n for n in index.by_words(prompt, scopes, BY_WORDS) if not index.has_vector(n))])
     for memory in found:
         if memory.n not in likely:
-            likely[memory.n] = likeness(task, index.table.stored(memory.situation, memory.statement))
+            likely[memory.n] = likeness(task, index.table.encode_note(memory.situation, memory.statement))
     return sorted(((likely[one.n], one) for one in found if likely[one.n] >= least), key=lambda one: -one[0])

@@ -10,7 +10,7 @@ from engram.hooks.session_memo import SessionMemo
 
 REMIND_AGAIN = 30 * 60.0
 """Seconds between two reminders of one session."""
-MANY = 60
+MAX_BATCHES_UNREMINDED = 60
 """Batches of tools after which a session is reminded even if nothing looked finished."""
 _WORD = r"""(?:[^\s"';&|]|"[^"]*"|'[^']*')+"""
 _OPTIONS = rf"(?:\s+-{_WORD}(?:\s+(?!-){_WORD})?){{0,8}}?\s+"
@@ -30,7 +30,7 @@ def remind(place: HookPlace, payload: HookPayload) -> str:
     memo = SessionMemo(place, payload.session)
     batches = memo.count("batches")
     is_boundary = any(_ends_work(command) for command in payload.commands)
-    due = (is_boundary or batches >= MANY) and memo.seconds_since("reminder") >= REMIND_AGAIN
+    due = (is_boundary or batches >= MAX_BATCHES_UNREMINDED) and memo.seconds_since("reminder") >= REMIND_AGAIN
     if due:
         memo.note("reminder")
         memo.reset("batches")

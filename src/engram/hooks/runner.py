@@ -22,7 +22,7 @@ SECONDS = {
 }  # fmt: skip
 """The events, and the seconds after which each gives up by itself, less than the time limit in the plugin's hooks.json."""
 SPOOLED = frozenset({"stop", "pre-compact", "session-end"})
-LONGEST_INPUT = 64 * 1024 * 1024
+MAX_INPUT_BYTES = 64 * 1024 * 1024
 _LOG = Log("hooks")
 
 
@@ -37,10 +37,10 @@ def run(event: str, home: str = "") -> None:
         if os.environ.get(VARIABLE):
             with suppress(InvalidInput):  # a mistake in this variable must not cost the memories
                 start_logging()
-        with _LOG.timed("hook", name=event) as facts, _limited(SECONDS[event]):
-            text = _handled(event, place, read_payload(sys.stdin.buffer.read(LONGEST_INPUT)))
+        with _LOG.measure("hook", name=event) as facts, _time_limit(SECONDS[event]):
+            text = _handle_event(event, place, read_payload(sys.stdin.buffer.read(MAX_INPUT_BYTES)))
             facts["characters"] = len(text)
-        hook_log.succeeded(event, *place.logs)
+        hook_log.record_success(event, *place.logs)
         _print(text)
     except (Exception, KeyboardInterrupt) as error:
         if event == "session-start":
@@ -57,14 +57,14 @@ def _print(text: str) -> None:
 def _tell_failures(home: str) -> None:
     """Where a session's start itself fails, and may fail again each time, it still reports the failures before this one."""
     try:
-        from engram.hooks.digest import untold_failures
+        from engram.hooks.digest import report_new_failures
 
-        _print(answer(_event_name("session-start"), untold_failures(HookPlace(home))))
+        _print(answer(_event_name("session-start"), report_new_failures(HookPlace(home))))
     except Exception:
         return
 
 
-def _handled(event: str, place: HookPlace, payload: HookPayload) -> str:
+def _handle_event(event: str, place: HookPlace, payload: HookPayload) -> str:
     if place.is_paused and event != "session-start":
         return ""
     if event in SPOOLED:
@@ -110,7 +110,7 @@ def _spool(event: str, place: HookPlace, payload: HookPayload) -> None:
 
 
 @contextmanager
-def _limited(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     """Raise `HookTimeout` in what takes longer."""
 
     def late(_number: int, _frame: "FrameType | None") -> None:
@@ -133,9 +133,9 @@ def _record(event: str, error: BaseException, home: str) -> None:
         reason = str(error) or type(error).__name__
         message = reason if isinstance(error, (HookTimeout, ValueError)) else f"{type(error).__name__}: {reason}"
         told = redact(message)[0]
-        if not hook_log.record(event, told, *HookPlace(home).logs) and event == "session-start":
-            from engram.hooks.digest import failed
+        if not hook_log.record_failure(event, told, *HookPlace(home).logs) and event == "session-start":
+            from engram.hooks.digest import describe_failure
 
-            _print(answer(_event_name(event), failed(event, told)))
+            _print(answer(_event_name(event), describe_failure(event, told)))
     except Exception:
         return

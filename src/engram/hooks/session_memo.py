@@ -12,9 +12,9 @@ from engram.store.spool import session_name
 
 KEPT_SECONDS = 30 * 24 * 3600
 """A session that was quiet for longer is forgotten."""
-MOST_SWEPT = 50
+MAX_SWEPT_MEMOS = 50
 """Files that one session's start looks at."""
-MOST_GIVEN = 60
+MAX_GIVEN_IDS = 60
 """Memories that are remembered as given."""
 
 
@@ -35,7 +35,7 @@ class SessionMemo:
         return {}
 
     @property
-    def given(self) -> list[str]:
+    def given_ids(self) -> list[str]:
         """The memories that this session was given, oldest first."""
         found = self._fields.get("given")
         return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
@@ -43,7 +43,7 @@ class SessionMemo:
     def give(self, ids: list[str]) -> None:
         """Note that the session is given memories; `save` records that as a use of them."""
         self._fresh += ids
-        self._fields["given"] = [*(one for one in self.given if one not in ids), *ids][-MOST_GIVEN:]
+        self._fields["given"] = [*(one for one in self.given_ids if one not in ids), *ids][-MAX_GIVEN_IDS:]
 
     def seconds_since(self, what: str) -> float:
         """How long ago the session was told something; infinite if never."""
@@ -91,7 +91,7 @@ class SessionMemo:
         oldest = time.time() - KEPT_SECONDS
         try:
             with os.scandir(self._folders[0]) as entries:
-                for entry, _ in zip(entries, range(MOST_SWEPT), strict=False):
+                for entry, _ in zip(entries, range(MAX_SWEPT_MEMOS), strict=False):
                     if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < oldest:
                         Path(entry.path).unlink()
         except OSError:

@@ -20,7 +20,7 @@ from engram.rules.eligibility import is_over
 from engram.rules.scopes import EVERYWHERE, MAX_SCOPE_LENGTH, parse_scope
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters
-from engram.text.display import quoted
+from engram.text.display import quote_text
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 Namespace = tuple[str, ...]
-PRESENT = ("active", "dormant", "archived", "candidate")
+ITEM_STATUSES = ("active", "dormant", "archived", "candidate")
 """The statuses of stored items. What waits for review is a stored value all the same, which Engram's own answers leave out."""
-MOST_RANKED = 1_000
+MAX_RANKED_ITEMS = 1_000
 """Items that one search ranks; others follow without a score."""
-REFRESHED = 0.05
+MIN_REFRESH_SHARE = 0.05
 """The part of its time to live after which reading an item prolongs it: not every read is a write."""
 _ATTEMPTS = 5
 _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_KEPT_IN_LABELS = "_-@+"
+_LABEL_PUNCTUATION = "_-@+"
 _ITEM = "item"
 
 
@@ -67,15 +67,15 @@ class KeyedItem:
     memory: Memory
 
     @property
-    def created(self) -> datetime:
+    def created_at(self) -> datetime:
         """When it was put first."""
         assert self.memory.created is not None
         return self.memory.created
 
     @property
-    def updated(self) -> datetime:
+    def updated_at(self) -> datetime:
         """When it was put last."""
-        return self.memory.updated or self.created
+        return self.memory.updated or self.created_at
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class KeyedItems:
 
     def get(self, at: ItemKey, *, refresh: bool = True) -> KeyedItem | None:
         """The item, or None; reading it prolongs its life unless `refresh` is false."""
-        memory = self._stored(at)
+        memory = self._find_memory(at)
         item = self._item(memory) if memory is not None else None
         if item is None or item.at != at:
             return None
@@ -98,22 +98,22 @@ class KeyedItems:
             self.refresh([item])
         return item
 
-    def below(self, prefix: Namespace) -> list[KeyedItem]:
+    def list_below(self, prefix: Namespace) -> list[KeyedItem]:
         """The items of a namespace and of those below it, last put first."""
         domain = "/".join(map(_label, prefix)) or None
-        filters = Filters(tags=(self.kind,), domain=domain, statuses=PRESENT)
+        filters = Filters(tags=(self.kind,), domain=domain, statuses=ITEM_STATUSES)
         found = [item for memory in self.mem.store.listing(filters) if (item := self._item(memory)) is not None]
         kept = [item for item in found if item.at.namespace[: len(prefix)] == prefix]
-        return sorted(kept, key=lambda item: (item.updated, item.memory.id), reverse=True)
+        return sorted(kept, key=lambda item: (item.updated_at, item.memory.id), reverse=True)
 
-    def ranked(self, prefix: Namespace, query: str, limit: int) -> list[tuple[KeyedItem, float]]:
+    def rank(self, prefix: Namespace, query: str, limit: int) -> list[tuple[KeyedItem, float]]:
         """The indexed items below a namespace that a query is about, most relevant first, each with its relevance."""
         hits = self.mem.search(
             query,
-            limit=min(limit, MOST_RANKED),
+            limit=min(limit, MAX_RANKED_ITEMS),
             tags=(self.kind,),
             domain="/".join(map(_label, prefix)) or None,
-            status=PRESENT,
+            status=ITEM_STATUSES,
             scope=EVERYWHERE,
         )
         found = [(item, hit.relevance) for hit in hits if hit.memory is not None and (item := self._item(hit.memory))]
@@ -121,14 +121,14 @@ class KeyedItems:
         # A sort keeps the order of the search among hits of the same relevance.
         return sorted(kept, key=lambda pair: -pair[1])
 
-    def _stored(self, at: ItemKey) -> Memory | None:
-        memory_id = self.mem.store.named(_name(at.key), self._scope(at.namespace))
+    def _find_memory(self, at: ItemKey) -> Memory | None:
+        memory_id = self.mem.store.id_by_name(_name(at.key), self._scope(at.namespace))
         return self.mem.store.get(memory_id, [self._scope(at.namespace)]) if memory_id else None
 
     def _item(self, memory: Memory) -> KeyedItem | None:
         """The item that a memory is; None for any other memory, and for one that is deleted or has expired."""
         data = memory.metadata.get(self.kind)
-        if not isinstance(data, Mapping) or memory.status not in PRESENT or is_over(memory, self._now):
+        if not isinstance(data, Mapping) or memory.status not in ITEM_STATUSES or is_over(memory, self._now):
             return None
         try:
             at = ItemKey(tuple(map(str, data["namespace"])), str(data["name"]))
@@ -148,10 +148,10 @@ class KeyedItems:
         if not values:
             return
         drafts = {at: self._draft(at, given) for at, given in values.items()}
-        drafts = dict(zip(drafts, self._judged(list(drafts.values())), strict=True))
+        drafts = dict(zip(drafts, self._admit_drafts(list(drafts.values())), strict=True))
         vectors = self.mem.store.embed([meaning_of(draft) for draft in drafts.values()])
         for _ in range(_ATTEMPTS):
-            before = {at: self._stored(at) for at in drafts}
+            before = {at: self._find_memory(at) for at in drafts}
             known = {at: memory.id if memory is not None else "" for at, memory in before.items()}
             if self._put(drafts, vectors, known):
                 return
@@ -163,10 +163,10 @@ class KeyedItems:
         from engram.decisions.execution import execute_change
 
         def plan(memories: "LockedMemories") -> bool:
-            if known != {at: self.mem.store.named(_name(at.key), draft.scope) for at, draft in drafts.items()}:
+            if known != {at: self.mem.store.id_by_name(_name(at.key), draft.scope) for at, draft in drafts.items()}:
                 return False
             for i, (at, draft) in enumerate(drafts.items()):
-                new = self._placed(memories, draft, known[at])
+                new = self._memory_to_write(memories, draft, known[at])
                 memories.put(new, vectors[i] if vectors is not None else None)
             return True
 
@@ -196,8 +196,8 @@ class KeyedItems:
         def plan(memories: "LockedMemories") -> None:
             for memory_id, end in due.items():
                 memory = memories.get(memory_id)
-                if memory is not None and memory.status in PRESENT:
-                    memories.put(memory.but(valid_until=end))
+                if memory is not None and memory.status in ITEM_STATUSES:
+                    memories.put(memory.replace(valid_until=end))
 
         change = Change(op="refresh", actor=self.source, plan=plan, related=list(due))
         execute_change(self.mem.store, self.mem.upkeep.clock, change)
@@ -217,7 +217,7 @@ class KeyedItems:
         try:
             metadata = checked_fields({"metadata": {self.kind: data}})["metadata"]
         except InvalidInput as error:
-            raise InvalidInput(f"the value of {quoted(at.key[:80])} cannot be stored: {error}") from None
+            raise InvalidInput(f"the value of {quote_text(at.key[:80])} cannot be stored: {error}") from None
         # The statement may leave out the name of a field, or the whole field.
         refuse_secret_values(given.value, "the value", AllowedValues(self.mem.store.screen.allowed_values))
         return Memory(
@@ -235,7 +235,7 @@ class KeyedItems:
             metadata=metadata,
         )
 
-    def _judged(self, drafts: Sequence[Memory]) -> list[Memory]:
+    def _admit_drafts(self, drafts: Sequence[Memory]) -> list[Memory]:
         """The drafts with their status; raises for what may not be stored at all."""
         from engram.capture.withdrawal import Withdrawals
         from engram.gates.pipeline import admit
@@ -245,11 +245,11 @@ class KeyedItems:
         if why := distrust_reason(self.mem.store, self.source):
             raise Refused(why)
         settings = GateSettings(allowed_values=self.mem.store.screen.allowed_values)
-        judged = [admit(draft, settings).but(status=self._status(draft)) for draft in drafts]
+        judged = [admit(draft, settings).replace(status=self._status(draft)) for draft in drafts]
         # A program gets its values back, whatever a person rejected; Engram's own answers leave them out.
-        return Withdrawals(self.mem.store).without(judged, self.source, waits=True)
+        return Withdrawals(self.mem.store).hold_withdrawn(judged, self.source, waits=True)
 
-    def _placed(self, memories: "LockedMemories", draft: Memory, known_id: str) -> Memory:
+    def _memory_to_write(self, memories: "LockedMemories", draft: Memory, known_id: str) -> Memory:
         """The memory to write: what is stored with the new value, or a new one that takes over the name of what was deleted."""
         from engram.decisions.authority import is_rejected_by_person, refuse_outranked
 
@@ -257,12 +257,12 @@ class KeyedItems:
         if known is not None and self._item(known) is not None:
             refuse_outranked(self.source, known, "change")
             names = ("statement", "valid_until", "metadata", "status", "type", "source", "tags", "domain")
-            return known.but(**{name: getattr(draft, name) for name in names}, entities=(), updated=self._now)
+            return known.replace(**{name: getattr(draft, name) for name in names}, entities=(), updated=self._now)
         if known is not None:
             if is_rejected_by_person(known, self.mem.store.history(known.id)):
                 raise Refused(f"{known.id} was rejected in review; a person may undo that (`engram undo {known.id}`)")
-            memories.put(known.but(name=""))
-        return draft.but(id=memories.new_id(self._now))
+            memories.put(known.replace(name=""))
+        return draft.replace(id=memories.new_id(self._now))
 
     def _status(self, draft: Memory) -> Any:
         """A candidate, which Engram's own answers leave out until a person has seen it, where `add` would make it one."""
@@ -298,7 +298,7 @@ def _new_end(item: KeyedItem, now: datetime) -> datetime | None:
     if item.ttl is None or item.memory.valid_until is None:
         return None
     life = timedelta(minutes=item.ttl)
-    return now + life if now + life - item.memory.valid_until >= life * REFRESHED else None
+    return now + life if now + life - item.memory.valid_until >= life * MIN_REFRESH_SHARE else None
 
 
 def _minutes(ttl: Any) -> float:
@@ -310,7 +310,7 @@ def _minutes(ttl: Any) -> float:
 def _label(label: str) -> str:
     """A part of a namespace as a part of a scope: whatever is no letter or digit is escaped."""
     return "".join(
-        char if char.isalnum() or char in _KEPT_IN_LABELS else quote(char, safe="", errors="surrogatepass")
+        char if char.isalnum() or char in _LABEL_PUNCTUATION else quote(char, safe="", errors="surrogatepass")
         for char in label
     ).replace("~", "%7E")
 

@@ -30,11 +30,11 @@ except ImportError as error:
     raise ImportError(f"the LangGraph store needs a package: pip install 'engram[langgraph]' ({error})") from error
 
 from engram.integrations.calls import AnyEngram, awaited_call, blocking_call
-from engram.integrations.items import MOST_RANKED, ItemKey, ItemValue, KeyedItem, KeyedItems, Namespace
+from engram.integrations.items import MAX_RANKED_ITEMS, ItemKey, ItemValue, KeyedItem, KeyedItems, Namespace
 from engram.integrations.value_filter import check_filter, matches_value
 from engram.model.errors import InvalidInput
 from engram.rules.scopes import parse_scope
-from engram.text.display import quoted
+from engram.text.display import quote_text
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -43,11 +43,11 @@ __all__ = ["EngramStore"]
 
 KIND = "langgraph"
 SOURCE = "agent:langgraph"
-EVERYTHING = ("$",)
+WHOLE_VALUE = ("$",)
 """The path that means the whole value."""
-_LABELLED_WORDS = 3
+_MAX_LABELLED_WORDS = 3
 """Words of a text up to which the name of its field says what it is, as in `theme: dark`."""
-FIRST_RANKED = 100
+DEFAULT_RANKED_ITEMS = 100
 """Items that a search ranks unless it asks for more, or filters them."""
 
 
@@ -66,7 +66,7 @@ class EngramStore(BaseStore):
         self,
         memory: AnyEngram,
         *,
-        fields: Sequence[str] = EVERYTHING,
+        fields: Sequence[str] = WHOLE_VALUE,
         kind: str = KIND,
         source: str = SOURCE,
         ttl: TTLConfig | None = None,
@@ -100,7 +100,7 @@ class EngramStore(BaseStore):
 
     def _value_to_store(self, op: PutOp, value: Mapping[str, Any]) -> ItemValue:
         if not isinstance(value, Mapping):
-            raise InvalidInput(f"the value of {quoted(op.key[:80])} must be a mapping, not {type(value).__name__}")
+            raise InvalidInput(f"the value of {quote_text(op.key[:80])} must be a mapping, not {type(value).__name__}")
         paths = self._fields if op.index is None else op.index or ()
         return ItemValue(value, _searched_text(value, paths), op.ttl)
 
@@ -133,8 +133,8 @@ def _get(items: KeyedItems, op: GetOp) -> Item | None:
         value=found.value,
         key=found.at.key,
         namespace=found.at.namespace,
-        created_at=found.created,
-        updated_at=found.updated,
+        created_at=found.created_at,
+        updated_at=found.updated_at,
     )
 
 
@@ -147,7 +147,7 @@ def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
     if len(found) < end:
         # What is not indexed, and what no search ranks, comes last and has no score.
         known = {item.at for item, _ in found}
-        rest = [item for item in items.below(tuple(op.namespace_prefix)) if item.at not in known]
+        rest = [item for item in items.list_below(tuple(op.namespace_prefix)) if item.at not in known]
         found += [(item, None) for item in rest if matches_value(item.value, op.filter or {})]
     page = found[op.offset : end]
     if op.refresh_ttl:
@@ -159,17 +159,17 @@ def _rank_items(items: KeyedItems, op: SearchOp, end: int) -> list[tuple[KeyedIt
     if not op.query or not end:
         return []
     # The same number for the first pages: how many are ranked decides about their order.
-    most = FIRST_RANKED if end <= FIRST_RANKED and not op.filter else MOST_RANKED
-    return list(items.ranked(tuple(op.namespace_prefix), op.query, most))
+    most = DEFAULT_RANKED_ITEMS if end <= DEFAULT_RANKED_ITEMS and not op.filter else MAX_RANKED_ITEMS
+    return list(items.rank(tuple(op.namespace_prefix), op.query, most))
 
 
 def _search_item(item: KeyedItem, score: float | None) -> SearchItem:
-    return SearchItem(item.at.namespace, item.at.key, item.value, item.created, item.updated, score)
+    return SearchItem(item.at.namespace, item.at.key, item.value, item.created_at, item.updated_at, score)
 
 
 def _list_namespaces(items: KeyedItems, op: ListNamespacesOp) -> list[Namespace]:
     conditions = op.match_conditions or ()
-    found = {item.at.namespace for item in items.below(())}
+    found = {item.at.namespace for item in items.list_below(())}
     kept = {namespace for namespace in found if all(_matches(condition, namespace) for condition in conditions)}
     cut = kept if op.max_depth is None else {namespace[: op.max_depth] for namespace in kept}
     return sorted(cut)[op.offset : op.offset + op.limit]
@@ -211,7 +211,7 @@ def _texts_at(value: Mapping[str, Any], path: str) -> list[str]:
 
 def _is_sentence(text: str) -> bool:
     """Whether a text says something without the name of its field."""
-    return len(text.split()) > _LABELLED_WORDS
+    return len(text.split()) > _MAX_LABELLED_WORDS
 
 
 def _leaves(value: Any, name: str = "") -> "Iterable[tuple[str, str]]":

@@ -150,10 +150,10 @@ class _MemoryTools(Generic[AgentDepsT]):
         """Find memories that answer a question, by words and meaning. What is possibly related, unconfirmed or no longer current has a heading of its own: a hint, not an answer."""
         from engram.mcp.results import Recalled
 
-        def recalled(mem: "Engram", scope: str) -> str:
+        def recall_as_text(mem: "Engram", scope: str) -> str:
             return Recalled.of(mem.recall(question, wordings=wordings, scope=scope, limit=limit)).as_text()
 
-        return await self._call(ctx, recalled)
+        return await self._call(ctx, recall_as_text)
 
     async def inject(
         self, ctx: RunContext[AgentDepsT], task: Annotated[str, Field(description="What you are about to do.")]
@@ -189,7 +189,7 @@ class _MemoryTools(Generic[AgentDepsT]):
         """Propose a memory: a preference, correction, convention, decision or fact that will matter again. It is checked (secrets, duplicates, contradictions, trust); the answer gives the outcome, the reason, and stored memories that it may outdate."""
         fields = {"type": type, "situation": situation, "rationale": rationale, "cues": cues}
 
-        def learned(mem: "Engram", scope: str) -> str:
+        def learn_statement(mem: "Engram", scope: str) -> str:
             scopes = mem.scopes_for(scope=scope)
             older = [find_memory(mem.store, ref, scopes, to_change=True).id for ref in supersedes]
             return _outcome(
@@ -203,7 +203,7 @@ class _MemoryTools(Generic[AgentDepsT]):
                 )
             )
 
-        return await self._call(ctx, learned)
+        return await self._call(ctx, learn_statement)
 
     async def remember(
         self,
@@ -218,16 +218,16 @@ class _MemoryTools(Generic[AgentDepsT]):
         cues: Annotated[Sequence[str], Field(description=CUES)] = (),
     ) -> str:
         """Store what the user asked you to remember. What is sensitive waits for a person's approval."""
-        from engram.client import PAUSED
+        from engram.client import PAUSED_MESSAGE
 
-        def remembered(mem: "Engram", scope: str) -> str:
+        def remember_fact(mem: "Engram", scope: str) -> str:
             if is_paused(mem.store):
-                return _outcome(Decision(outcome=Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
+                return _outcome(Decision(outcome=Outcome.REJECTED, reason=PAUSED_MESSAGE.rstrip("."), gate="paused"))
             return _outcome(
                 mem.remember(fact, source=REMEMBER, scope=scope, type=kind, confidence=confidence, cues=tuple(cues))
             )
 
-        return await self._call(ctx, remembered)
+        return await self._call(ctx, remember_fact)
 
     async def feedback(
         self,
@@ -252,12 +252,12 @@ class _MemoryTools(Generic[AgentDepsT]):
         from engram.mcp.cards import Card
         from engram.mcp.results import Forgotten
 
-        def forgotten(mem: "Engram", scope: str) -> str:
+        def forget_memory(mem: "Engram", scope: str) -> str:
             retired = mem.forget(id, actor=AGENT, reason=reason, scope=scope)
             assert isinstance(retired, Memory)
             return Forgotten(memory=Card.of(retired)).as_text()
 
-        return await self._call(ctx, forgotten)
+        return await self._call(ctx, forget_memory)
 
 
 def _outcome(decision: Decision) -> str:
@@ -265,7 +265,7 @@ def _outcome(decision: Decision) -> str:
 
     memory = decision.memory
     # The calls it suggests name no scope: the toolset's is fixed.
-    unplaced = replace(decision, memory=memory.but(scope=GLOBAL)) if memory is not None else decision
+    unplaced = replace(decision, memory=memory.replace(scope=GLOBAL)) if memory is not None else decision
     return Learned.of(unplaced).as_text()
 
 

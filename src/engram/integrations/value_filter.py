@@ -32,7 +32,7 @@ def matches_value(found: Any, wanted: Any) -> bool:
     """Whether a value has what a filter asks for; a mapping matches where each of its parts does."""
     if isinstance(wanted, Mapping):
         if _has_operators(wanted):
-            return all(_holds(found, name, value) for name, value in wanted.items())
+            return all(_matches_operator(found, name, value) for name, value in wanted.items())
         return isinstance(found, Mapping) and all(matches_value(found.get(key), part) for key, part in wanted.items())
     if isinstance(wanted, list | tuple):
         return isinstance(found, list | tuple) and len(found) == len(wanted) and all(map(matches_value, found, wanted))
@@ -43,7 +43,7 @@ def _has_operators(wanted: Mapping[str, Any]) -> bool:
     return any(str(name).startswith("$") for name in wanted)
 
 
-def _holds(found: Any, name: str, value: Any) -> bool:
+def _matches_operator(found: Any, name: str, value: Any) -> bool:
     if name == "$eq":
         return bool(found == value)
     if name == "$ne":

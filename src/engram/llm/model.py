@@ -108,7 +108,7 @@ class LanguageModel:
         prompt = prompt_for(task, values)
         load(self._target.provider)
         adapter = TypeAdapter(schema)
-        with _LOG.timed("ask", task=task, model=str(self._target)) as facts:
+        with _LOG.measure("ask", task=task, model=str(self._target)) as facts:
             reply = self._request_with_retries(prompt, adapter.json_schema())
             facts |= {"tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
             return self._read(reply, adapter.validate_json)

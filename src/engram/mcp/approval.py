@@ -16,7 +16,7 @@ from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused, Unreada
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, render_form
 from engram.readers.json_reader import parse_json_object
-from engram.text.display import cut, quoted, word
+from engram.text.display import cut, quote_text, safe_word
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 HUMAN = "human"
 """Who the journal names for what a person answered."""
 AGENT = "agent"
-DISAGREED = "{} is a person's, and the user did not agree to this; nothing was changed"
+NOT_APPROVED = "{} is a person's, and the user did not agree to this; nothing was changed"
 LATER = "decide later"
 STORE, REJECT = "store it", "reject it"
 NEW, OLD, BOTH = "the new one", "the old one", "both"
 FORGET, CHANGE, KEEP = "forget it", "change it", "keep it"
-LONGEST_CONTEXT = 400
+MAX_CONTEXT_CHARACTERS = 400
 """Characters of a memory's context that a question shows."""
 _KEPT = {NEW: "new", OLD: "old", BOTH: "both"}
 _OUTCOMES = {NEW: Outcome.SUPERSEDED, OLD: Outcome.REJECTED, BOTH: Outcome.CREATED}
@@ -80,86 +80,91 @@ class PersonNeeded(Exception):
 def about_decision(decision: Decision, known: Callable[[str], Memory | None]) -> ApprovalQuestion | None:
     """What to ask about something that was learned and waits; None where nothing does, or nobody may be asked."""
     memory = decision.memory
-    if memory is None or memory.status != "candidate" or not _askable(memory):
+    if memory is None or memory.status != "candidate" or not _can_ask_about(memory):
         return None
     if decision.outcome == Outcome.PENDING:
-        message = (
-            f"An agent wants to remember for {word(memory.scope)}:\n{_described(memory)}{_replaced(memory, known)}"
-        )
+        message = f"An agent wants to remember for {safe_word(memory.scope)}:\n{_quote_memory(memory)}{_replacement_lines(memory, known)}"
         return _question("approve", [memory], message, (STORE, REJECT, LATER))
     other = decision.other
-    if decision.outcome != Outcome.CONTRADICTION or other is None or other.status == "candidate" or not _askable(other):
+    if (
+        decision.outcome != Outcome.CONTRADICTION
+        or other is None
+        or other.status == "candidate"
+        or not _can_ask_about(other)
+    ):
         return None
-    message = (
-        f"An agent says: {_described(memory)}{_replaced(memory, known)}\nStored is: {_described(other)}\nWhich holds?"
-    )
+    message = f"An agent says: {_quote_memory(memory)}{_replacement_lines(memory, known)}\nStored is: {_quote_memory(other)}\nWhich holds?"
     return _question("resolve", [memory, other], message, (NEW, OLD, BOTH, LATER))
 
 
-def _described(memory: Memory) -> str:
+def _quote_memory(memory: Memory) -> str:
     """The words of a memory that an agent will read once it is active."""
-    texts = {"When": memory.situation, "Why": memory.rationale, "Context": cut(memory.context, LONGEST_CONTEXT),
+    texts = {"When": memory.situation, "Why": memory.rationale, "Context": cut(memory.context, MAX_CONTEXT_CHARACTERS),
              "Trigger": memory.trigger_context, "About": ", ".join(memory.entities), "Tags": ", ".join(memory.tags),
              "Cues": "; ".join(memory.cues)}  # fmt: skip
-    lines = [f"{label}: {quoted(text)}" for label, text in texts.items() if text]
-    return "\n".join([quoted(memory.statement), *lines, *(["It is pinned."] if memory.pinned else [])])
+    lines = [f"{label}: {quote_text(text)}" for label, text in texts.items() if text]
+    return "\n".join([quote_text(memory.statement), *lines, *(["It is pinned."] if memory.pinned else [])])
 
 
-def _replaced(memory: Memory, known: Callable[[str], Memory | None]) -> str:
+def _replacement_lines(memory: Memory, known: Callable[[str], Memory | None]) -> str:
     """What a memory replaces once it is active, a line each."""
     replaced = [(one, known(one)) for one in memory.supersedes]
-    return "".join(f"\nIt replaces {word(one)}{f': {quoted(old.statement)}' if old else ''}" for one, old in replaced)
+    return "".join(
+        f"\nIt replaces {safe_word(one)}{f': {quote_text(old.statement)}' if old else ''}" for one, old in replaced
+    )
 
 
 def about_forgetting(memory: Memory, reason: str) -> ApprovalQuestion | None:
     """What to ask before an agent retires what only a person may; None where nobody needs to, or may, be asked."""
     from engram.rules.sources import may_decide
 
-    if may_decide(AGENT, memory) or memory.status == "retired" or not _askable(memory):
+    if may_decide(AGENT, memory) or memory.status == "retired" or not _can_ask_about(memory):
         return None
-    why = f"\nIts reason: {quoted(reason)}" if reason else ""
-    return _question("forget", [memory], f"An agent wants to forget: {quoted(memory.statement)}{why}", (FORGET, KEEP))
+    why = f"\nIts reason: {quote_text(reason)}" if reason else ""
+    return _question(
+        "forget", [memory], f"An agent wants to forget: {quote_text(memory.statement)}{why}", (FORGET, KEEP)
+    )
 
 
 def about_change(memory: Memory, changes: dict[str, Any]) -> ApprovalQuestion | None:
     """What to ask before an agent changes what only a person may; None where nobody needs to, or may, be asked."""
     from engram.rules.sources import may_decide
 
-    if may_decide(AGENT, memory) or not _askable(memory) or not _askable(_apply_changes(memory, changes)):
+    if may_decide(AGENT, memory) or not _can_ask_about(memory) or not _can_ask_about(_apply_changes(memory, changes)):
         return None
-    fields = "\n".join(f"{word(name)}: {quoted(str(value))}" for name, value in changes.items())
-    message = f"An agent wants to change: {quoted(memory.statement)}\nto\n{fields}"
+    fields = "\n".join(f"{safe_word(name)}: {quote_text(str(value))}" for name, value in changes.items())
+    message = f"An agent wants to change: {quote_text(memory.statement)}\nto\n{fields}"
     return _question("update", [memory], message, (CHANGE, KEEP))
 
 
 def _apply_changes(memory: Memory, changes: dict[str, Any]) -> Memory:
     """The memory with the changes; its statement follows the parts of its form."""
     from engram.capture.draft import checked_fields
-    from engram.model.forms import merged_form, with_form
+    from engram.model.forms import merge_form, with_form
 
     rest, parts = with_form({name: value for name, value in changes.items() if name != "reason"})
     fields = checked_fields(rest)
     if parts:
-        form = merged_form(memory.form, parts)
+        form = merge_form(memory.form, parts)
         fields |= {"form": form, "statement": render_form(form)}
-    return memory.but(**fields)
+    return memory.replace(**fields)
 
 
 def _question(kind: str, memories: Sequence[Memory], message: str, choices: tuple[str, ...]) -> ApprovalQuestion:
     return ApprovalQuestion(kind, tuple(memory.id for memory in memories), _digest(memories), message, choices)
 
 
-def _askable(memory: Memory) -> bool:
+def _can_ask_about(memory: Memory) -> bool:
     """Whether a client may ask about a memory: not about tier 3, nor about what reads like an instruction."""
-    from engram.decisions.approval import held_reason
+    from engram.decisions.approval import waiting_reason
 
-    return not held_reason(memory)
+    return not waiting_reason(memory)
 
 
 def _digest(memories: Sequence[Memory]) -> str:
-    from engram.decisions.authority import SHOWN
+    from engram.decisions.authority import SHOWN_FIELDS
 
-    shown = [[str(getattr(memory, name)) for name in SHOWN] for memory in memories]
+    shown = [[str(getattr(memory, name)) for name in SHOWN_FIELDS] for memory in memories]
     return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
@@ -172,26 +177,26 @@ def decide(
     `InvalidInput` for an answer that was not offered.
     """
     if choice in ("", LATER, KEEP):
-        return _left_open(mem, question, scopes)
+        return _leave_open(mem, question, scopes)
     if choice not in question.choices:
         raise InvalidInput(f"the answer must be one of: {', '.join(question.choices)}")
     from engram.store.references import find_memory
 
     shown = [find_memory(mem.store, one, scopes) for one in question.ids]
-    if _digest(shown) != question.seen or not all(map(_askable, shown)):
+    if _digest(shown) != question.seen or not all(map(_can_ask_about, shown)):
         raise ChangedMeanwhile(f"{shown[0].id} was changed meanwhile; nothing was decided: look again")
     return _DECISIONS[question.kind](mem, shown, choice, given, scopes)
 
 
-def _left_open(mem: "Engram", question: ApprovalQuestion, scopes: "OwnerScopes | None") -> Learned:
+def _leave_open(mem: "Engram", question: ApprovalQuestion, scopes: "OwnerScopes | None") -> Learned:
     """What waits still waits; what an agent may not do is refused."""
     outcome = {"approve": Outcome.PENDING, "resolve": Outcome.CONTRADICTION}.get(question.kind)
     if outcome is None:
-        raise Refused(DISAGREED.format(question.ids[0]))
+        raise Refused(NOT_APPROVED.format(question.ids[0]))
     from engram.store.references import find_memory
 
     memory, *others = (find_memory(mem.store, one, scopes) for one in question.ids)
-    return _learned(outcome, "the user has not decided", memory, *others)
+    return _learn_result(outcome, "the user has not decided", memory, *others)
 
 
 def _approve(
@@ -199,9 +204,9 @@ def _approve(
 ) -> Learned:
     if choice == STORE:
         stored = mem.review.approve(shown[0].id, actor=HUMAN, shown=shown, scopes=scopes)
-        return _learned(Outcome.CREATED, "the user approved it", stored)
+        return _learn_result(Outcome.CREATED, "the user approved it", stored)
     rejected = mem.review.reject(shown[0].id, actor=HUMAN, shown=shown, scopes=scopes)
-    return _learned(Outcome.REJECTED, "the user rejected it", rejected)
+    return _learn_result(Outcome.REJECTED, "the user rejected it", rejected)
 
 
 def _resolve(
@@ -209,7 +214,7 @@ def _resolve(
 ) -> Learned:
     mem.review.resolve(shown[0].id, _KEPT[choice], actor=HUMAN, shown=shown, scopes=scopes)
     new, old = (mem.get(one.id) for one in shown)
-    return _learned(_OUTCOMES[choice], f"the user chose {choice}", new, old)
+    return _learn_result(_OUTCOMES[choice], f"the user chose {choice}", new, old)
 
 
 def _forget(
@@ -223,10 +228,12 @@ def _forget(
 def _change(
     mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any], scopes: "OwnerScopes | None"
 ) -> Changed:
-    return changed(mem, shown[0], given, HUMAN, sorted(scopes.own) if scopes is not None else None)
+    return update_memory(mem, shown[0], given, HUMAN, sorted(scopes.own) if scopes is not None else None)
 
 
-def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str, scope: Sequence[str] | None) -> Changed:
+def update_memory(
+    mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str, scope: Sequence[str] | None
+) -> Changed:
     """Change a memory in the name of an owner; of its form, only the parts that are given."""
     from engram.gates.situation import changed_situation_warnings
 
@@ -234,7 +241,7 @@ def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str, 
     return Changed(memory=Card.of(after), warnings=list(changed_situation_warnings(memory, after)))
 
 
-def _learned(outcome: Outcome, reason: str, memory: Memory, other: Memory | None = None) -> Learned:
+def _learn_result(outcome: Outcome, reason: str, memory: Memory, other: Memory | None = None) -> Learned:
     return Learned.of(Decision(outcome=outcome, memory=memory, other=other, reason=reason, gate="review"))
 
 

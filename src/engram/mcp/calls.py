@@ -24,10 +24,10 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from engram.mcp.approval import DISAGREED, ApprovalQuestion, PersonNeeded, decide
+from engram.mcp.approval import NOT_APPROVED, ApprovalQuestion, PersonNeeded, decide
 from engram.mcp.client_log import ClientLog
 from engram.mcp.client_model import enrich_with_client
-from engram.mcp.redaction import redacted
+from engram.mcp.redaction import redact_secrets
 from engram.mcp.results import ToolResult
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.lazy import dataclass
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 DECISION = "decision"
 """The field of a person's answer, and the name of the question where the client repeats the call with it."""
-_BEFORE_WORK = 2
+_SETUP_STEPS = 2
 """Steps before the work itself: waiting for the turn, and opening the store. Progress may only grow."""
-_BETWEEN_REPORTS = 0.1
+_REPORT_INTERVAL_SECONDS = 0.1
 """Seconds between two reports of progress."""
 _log = logging.getLogger(__name__)
 Context = ServerRequestContext[Any, Any]
@@ -109,10 +109,10 @@ class Call:
         now = time.monotonic()
         if done <= self._reported or (now < self._next_report and done != total):
             return
-        self._reported, self._next_report = done, now + _BETWEEN_REPORTS
-        self._report(done + _BEFORE_WORK, total + _BEFORE_WORK, work)
+        self._reported, self._next_report = done, now + _REPORT_INTERVAL_SECONDS
+        self._report(done + _SETUP_STEPS, total + _SETUP_STEPS, work)
 
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Whether the client cancelled the call."""
         try:
             self._check()
@@ -122,7 +122,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CallOutcome:
     """The result of a call, and what the user is to be asked about it."""
 
     result: CallToolResult
@@ -144,17 +144,17 @@ class ToolCaller:
             try:
                 question = ApprovalQuestion.from_state(params.request_state)
             except InvalidInput as error:
-                return _refused(f"{tool.name}: {error}")
+                return _error_result(f"{tool.name}: {error}")
             answer = (params.input_responses or {}).get(DECISION)
-            return await self._decided(ctx, tool, given, question, answer)
-        answered_call = await self._run(ctx, tool, partial(answered, tool=tool, arguments=given))
+            return await self._apply_answer(ctx, tool, given, question, answer)
+        answered_call = await self._run(ctx, tool, partial(run_tool, tool=tool, arguments=given))
         if tool.is_quiet_moment:
             await enrich_with_client(ctx, self.memory, self.turn, self.log)
         if answered_call.question is None:
             return answered_call.result
         return await self._ask(ctx, tool, given, answered_call)
 
-    async def _run(self, ctx: Context, tool: "Tool", work: Callable[[Call], Answered]) -> Answered:
+    async def _run(self, ctx: Context, tool: "Tool", work: Callable[[Call], CallOutcome]) -> CallOutcome:
         begun = time.monotonic()
         if self.turn.available_tokens < 1:
             await ctx.session.report_progress(0, None, "Waiting for another call to end")
@@ -172,7 +172,7 @@ class ToolCaller:
         return done
 
     async def _ask(
-        self, ctx: Context, tool: "Tool", given: Mapping[str, Any], done: Answered
+        self, ctx: Context, tool: "Tool", given: Mapping[str, Any], done: CallOutcome
     ) -> CallToolResult | InputRequiredResult:
         """Ask the user: at once where the protocol lets a server ask, else by having the client repeat the call."""
         question = done.question
@@ -187,9 +187,9 @@ class ToolCaller:
         except (MCPError, ValidationError) as error:
             await self.log.send(ctx, "warning", f"the user could not be asked: {type(error).__name__}")
             return done.result
-        return await self._decided(ctx, tool, given, question, answer)
+        return await self._apply_answer(ctx, tool, given, question, answer)
 
-    async def _decided(
+    async def _apply_answer(
         self, ctx: Context, tool: "Tool", given: Mapping[str, Any], question: ApprovalQuestion, answer: Any
     ) -> CallToolResult:
         """What became of an answer; the person's choice is carried out in their name."""
@@ -198,9 +198,9 @@ class ToolCaller:
         asked = tool.decode(given)
         changes = tool.changes(asked)
 
-        def work(call: Call) -> Answered:
+        def work(call: Call) -> CallOutcome:
             scopes = tool.scopes(call.mem, asked)
-            return Answered(_guarded(tool, lambda: decide(call.mem, question, choice, changes, scopes)))
+            return CallOutcome(_run_safely(tool, lambda: decide(call.mem, question, choice, changes, scopes)))
 
         return (await self._run(ctx, tool, work)).result
 
@@ -218,19 +218,19 @@ def _report(ctx: Context, done: float, total: float | None, message: str) -> Non
         anyio.from_thread.run(ctx.session.report_progress, done, total, notice(message))
 
 
-def answered(call: Call, tool: "Tool", arguments: Mapping[str, Any]) -> Answered:
+def run_tool(call: Call, tool: "Tool", arguments: Mapping[str, Any]) -> CallOutcome:
     """Run one call on this thread. Errors are part of the result, where the model can read them and do better."""
     try:
         given = tool.decode(arguments)
     except InvalidInput as error:
-        return Answered(_refused(f"{tool.name}: {error}"))
+        return CallOutcome(_error_result(f"{tool.name}: {error}"))
     try:
-        return Answered(_guarded(tool, lambda: tool.run(call, given)), call.question)
+        return CallOutcome(_run_safely(tool, lambda: tool.run(call, given)), call.question)
     except PersonNeeded as needed:
-        return Answered(_refused(DISAGREED.format(needed.question.ids[0])), needed.question)
+        return CallOutcome(_error_result(NOT_APPROVED.format(needed.question.ids[0])), needed.question)
 
 
-def _guarded(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
+def _run_safely(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
     """The result of some work, or the error in words that a model can act on."""
     try:
         answer = work()
@@ -241,17 +241,17 @@ def _guarded(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
     except PersonNeeded:
         raise
     except NotFound as error:
-        return _refused(f"{error}. {tool.offer.not_found}".strip())
+        return _error_result(f"{error}. {tool.offer.not_found}".strip())
     except EngramError as error:
-        return _refused(str(error) or type(error).__doc__ or type(error).__name__)
+        return _error_result(str(error) or type(error).__doc__ or type(error).__name__)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _refused(f"{where}{error.strerror or error}")
+        return _error_result(f"{where}{error.strerror or error}")
     except Exception as error:
         _log.exception("the tool %s failed", tool.name)
-        return _refused(f"{tool.name} failed inside Engram ({type(error).__name__}); the server's log says more")
+        return _error_result(f"{tool.name} failed inside Engram ({type(error).__name__}); the server's log says more")
 
 
-def _refused(words: str) -> CallToolResult:
+def _error_result(words: str) -> CallToolResult:
     """An error result; anything that looks like a secret is redacted."""
-    return CallToolResult(content=[TextContent(type="text", text=notice(redacted(words)))], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=notice(redact_secrets(words)))], is_error=True)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from engram.model.decision import Related
 from engram.rules.scopes import GLOBAL
 from engram.rules.sources import may_replace, origin_of
-from engram.text.display import inert, notice, quoted, word
+from engram.text.display import make_inert, notice, quote_text, safe_word
 
 if TYPE_CHECKING:
     from engram.model.hit import Hit, Injected
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _inert(value: Any) -> Any:
-    return inert(value) if isinstance(value, str) else value
+    return make_inert(value) if isinstance(value, str) else value
 
 
 Text = Annotated[str, BeforeValidator(_inert)]
@@ -71,7 +71,7 @@ class RelatedCard(BaseModel):
     def as_text(self) -> str:
         """The memory, why it is related, and what to call."""
         why = f"{self.relation}, {self.probability:.0%}" + (f", {notice(self.reason)}" if self.reason else "")
-        return f"- [{word(self.memory.id)}] {quoted(self.memory.statement)} ({why}): {notice(self.call)}"
+        return f"- [{safe_word(self.memory.id)}] {quote_text(self.memory.statement)} ({why}): {notice(self.call)}"
 
 
 class Remembered(Card):
@@ -133,6 +133,6 @@ class MomentCard(BaseModel):
     def as_text(self) -> str:
         """The entry as one line."""
         remarks = "; ".join(notice(part) for part in (self.status, self.note) if part)
-        return f"{self.at:%Y-%m-%d %H:%M} {self.kind} [{word(self.id)}] {quoted(self.text)}" + (
+        return f"{self.at:%Y-%m-%d %H:%M} {self.kind} [{safe_word(self.id)}] {quote_text(self.text)}" + (
             f" ({remarks})" if remarks else ""
         )

@@ -8,16 +8,16 @@ from mcp.server import ServerRequestContext
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import EmptyResult, LoggingLevel, SetLevelRequestParams
 
-from engram.mcp.redaction import redacted
+from engram.mcp.redaction import redact_secrets
 from engram.text.display import notice
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 """From the least severe on."""
-DEFAULT: LoggingLevel = "warning"
+DEFAULT_LEVEL: LoggingLevel = "warning"
 """The level of a client that sets none."""
 LOGGER = "engram"
 SESSION = "mcp-session-id"
-_MOST_CLIENTS = 1000
+_MAX_CLIENTS = 1000
 """Clients whose level is remembered; the oldest is forgotten first."""
 
 
@@ -30,23 +30,23 @@ class ClientLog:
 
     async def set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
         """`logging/setLevel`."""
-        _kept(self._levels, _client(ctx))[_client(ctx)] = params.level
+        _make_room(self._levels, _client(ctx))[_client(ctx)] = params.level
         return EmptyResult()
 
     async def send(self, ctx: ServerRequestContext[Any, Any], level: LoggingLevel, text: str) -> None:
         """Send a message, unless the client does not want it; what looks like a secret is redacted."""
-        if LEVELS.index(level) < LEVELS.index(self._levels.get(_client(ctx), DEFAULT)) and not _opted_in(ctx):
+        if LEVELS.index(level) < LEVELS.index(self._levels.get(_client(ctx), DEFAULT_LEVEL)) and not _opted_in(ctx):
             return
         with warnings.catch_warnings():
             # Clients up to 2025 have no other way to show what a server has to say.
             warnings.simplefilter("ignore", MCPDeprecationWarning)
-            sending = ctx.session.send_log_message(level, notice(redacted(text)), LOGGER, ctx.request_id)
+            sending = ctx.session.send_log_message(level, notice(redact_secrets(text)), LOGGER, ctx.request_id)
         await sending
 
     async def warn(self, ctx: ServerRequestContext[Any, Any], notes: Iterable[str]) -> None:
         """Send each of these warnings that the client has not had yet."""
         client = _client(ctx)
-        told = _kept(self._warned, client).setdefault(client, set())
+        told = _make_room(self._warned, client).setdefault(client, set())
         for note in [note for note in notes if note not in told]:
             told.add(note)
             await self.send(ctx, "warning", note)
@@ -64,8 +64,8 @@ def _opted_in(ctx: ServerRequestContext[Any, Any]) -> bool:
     return LOG_LEVEL_META_KEY in (ctx.meta or {})
 
 
-def _kept(by_client: dict[str, Any], client: str) -> dict[str, Any]:
+def _make_room(by_client: dict[str, Any], client: str) -> dict[str, Any]:
     """The table with room for a client."""
-    if client not in by_client and len(by_client) >= _MOST_CLIENTS:
+    if client not in by_client and len(by_client) >= _MAX_CLIENTS:
         del by_client[next(iter(by_client))]
     return by_client

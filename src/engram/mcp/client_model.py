@@ -59,12 +59,12 @@ async def enrich_with_client(ctx: Context, memory: "LazyMemory", turn: anyio.Cap
 
 
 def _next_batch(mem: "Engram") -> "Sequence[Memory]":
-    from engram.mcp.tools import seen
+    from engram.mcp.tools import visible_scopes
     from engram.store.states import is_paused
 
     if not mem.settings.enrich_with_client or is_paused(mem.store):
         return ()
-    return mem.enrichment.next_batch(MAX_MEMORIES, scopes=seen(mem))
+    return mem.enrichment.next_batch(MAX_MEMORIES, scopes=visible_scopes(mem))
 
 
 def _prompt(batch: "Sequence[Memory]") -> Prompt:
@@ -90,8 +90,8 @@ async def _ask(ctx: Context, prompt: Prompt) -> str:
 def _store_cues(mem: "Engram", batch: "Sequence[Memory]", answer: str) -> None:
     """Store the cues of an answer about a batch; a model may put its JSON between other words."""
     from engram.capture.enrichment import usable_cues
-    from engram.mcp.tools import seen
+    from engram.mcp.tools import visible_scopes
 
     found = TypeAdapter(SuggestedCues).validate_json(answer[answer.find("{") : answer.rfind("}") + 1])
     given = {one.id: one.cues for one in found.memories}
-    mem.enrichment.apply(usable_cues(batch, given), scopes=seen(mem))
+    mem.enrichment.apply(usable_cues(batch, given), scopes=visible_scopes(mem))

@@ -18,12 +18,12 @@ from mcp.types import JSONRPCError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from engram.mcp.json_text import UnreadableMessage, read_message, whole_characters
+from engram.mcp.json_text import UnreadableMessage, read_message, replace_half_characters
 from engram.mcp.protocol import LazyMemory, build
 from engram.mcp.watchdog import end_if_blocked
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
-from engram.text.display import shown
+from engram.text.display import escape_hidden
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -33,7 +33,7 @@ PATH = "/mcp"
 PORT = 8377
 LOOPBACK = "127.0.0.1"
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
-SHORTEST_TOKEN = 16
+MIN_TOKEN_CHARACTERS = 16
 _GRACE = 2
 """Seconds that open requests may still take when the server ends."""
 
@@ -47,7 +47,7 @@ class HttpOptions:
     token_file: Path | None = None
     names: tuple[str, ...] = ()
 
-    def checked(self) -> "HttpOptions":
+    def validate(self) -> "HttpOptions":
         """The options themselves; raises `InvalidInput` or `Refused` for those that cannot be used."""
         if not 0 <= self.port <= 65535:
             raise InvalidInput(f"--port {self.port} is not a port; choose one from 0 (any free one) to 65535")
@@ -78,9 +78,9 @@ def read_token(path: Path) -> str:
         raise Refused(f"{path} can be read by others: `chmod 600 {path}` makes it yours alone")
     if found.st_uid != os.geteuid():
         raise Refused(f"{path} belongs to somebody else")
-    if len(text) < SHORTEST_TOKEN or not text.isascii() or any(character.isspace() for character in text):
+    if len(text) < MIN_TOKEN_CHARACTERS or not text.isascii() or any(character.isspace() for character in text):
         raise InvalidInput(
-            f"{path} must hold one token of at least {SHORTEST_TOKEN} characters, ASCII and without spaces; "
+            f"{path} must hold one token of at least {MIN_TOKEN_CHARACTERS} characters, ASCII and without spaces; "
             f"`openssl rand -hex 32` makes one"
         )
     return text
@@ -146,14 +146,14 @@ class TokenGate:
         if scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        message = await _whole(receive)
+        message = await _read_body(receive)
         if (refusal := _refusal_of(message)) is not None:
             await JSONResponse(refusal.model_dump(exclude_unset=True), 400)(scope, receive, send)
         else:
-            await self._app(scope, _after(message, receive), send)
+            await self._app(scope, _replay_message(message, receive), send)
 
 
-async def _whole(receive: "Receive") -> "Message":
+async def _read_body(receive: "Receive") -> "Message":
     """The request's body in one piece, without halves of characters; one that is too long is left to the server to refuse."""
     body = bytearray()
     while True:
@@ -163,7 +163,7 @@ async def _whole(receive: "Receive") -> "Message":
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if not more or len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE:
-            return {"type": "http.request", "body": whole_characters(bytes(body)), "more_body": more}
+            return {"type": "http.request", "body": replace_half_characters(bytes(body)), "more_body": more}
 
 
 def _refusal_of(message: "Message") -> JSONRPCError | None:
@@ -177,7 +177,7 @@ def _refusal_of(message: "Message") -> JSONRPCError | None:
     return None
 
 
-def _after(message: "Message", receive: "Receive") -> "Receive":
+def _replay_message(message: "Message", receive: "Receive") -> "Receive":
     """What is received once a message was already taken: that message first."""
     first = [message]
 
@@ -192,20 +192,20 @@ def app(server: "Server[Any]", options: HttpOptions, token: str) -> "ASGIApp":
     # The SDK's own check compares only how a name begins: it accepts `localhost:80@evil.example`.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     served = server.streamable_http_app(streamable_http_path=PATH, host=options.host, transport_security=security)
-    return HostGate(TokenGate(served, token), [*_LOCAL_NAMES, _bracketed(options.host), *options.names])
+    return HostGate(TokenGate(served, token), [*_LOCAL_NAMES, _bracket_host(options.host), *options.names])
 
 
-def _bracketed(host: str) -> str:
+def _bracket_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
 async def serve(memory: LazyMemory, options: HttpOptions) -> None:
     """Serve HTTP until a signal arrives. The address, and a token made now, are shown on stderr once."""
-    options = options.checked()
+    options = options.validate()
     token = read_token(options.token_file) if options.token_file is not None else secrets.token_urlsafe(32)
     listening = listener(options)
     port = listening.getsockname()[1]
-    _say(f"engram: serving MCP at http://{_bracketed(options.host)}:{port}{PATH}")
+    _say(f"engram: serving MCP at http://{_bracket_host(options.host)}:{port}{PATH}")
     if options.token_file is None:
         _say(f"engram: token (shown once): {token}")
     server = build(memory, anyio.CapacityLimiter(1))
@@ -228,7 +228,7 @@ def listener(options: HttpOptions) -> socket.socket:
     try:
         found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
-        raise InvalidInput(f"--host {shown(options.host)} is no address of this machine") from None
+        raise InvalidInput(f"--host {escape_hidden(options.host)} is no address of this machine") from None
     family, kind, protocol, _, address = found[0]
     # `localhost` may be anything in a hosts file; what it means here decides.
     if is_loopback(options.host) and not is_loopback(str(address[0])):
@@ -254,5 +254,5 @@ def named_hosts(names: Sequence[str]) -> tuple[str, ...]:
     """Further names under which the server may be addressed; raises `InvalidInput` for what is no host name."""
     for name in names:
         if not name or not name.isascii() or any(part in name for part in ("/", " ", "*", "@")):
-            raise InvalidInput(f"--allow-host {shown(name)!r} is no host name; write it as memory.example.org")
+            raise InvalidInput(f"--allow-host {escape_hidden(name)!r} is no host name; write it as memory.example.org")
     return tuple(name.lower() for name in names)

@@ -19,10 +19,10 @@ _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^"\[\]{}]+', re.DOTALL)
 """A string, which may never end, a bracket, or what is between them."""
-_LONGEST_NUMBER = 18
+_MAX_DIGITS = 18
 
 
-def whole_characters(text: bytes) -> bytes:
+def replace_half_characters(text: bytes) -> bytes:
     """JSON without halves of surrogate pairs, which JavaScript writes where it cut a text inside a character.
 
     The protocol's parser rejects a message with one, and a client would wait for its answer. The length stays the same.
@@ -46,7 +46,7 @@ def read_message(text: str) -> JSONRPCMessage:
     except ValueError:
         raise UnreadableMessage(_answer_to(text)) from None
     # The parser takes a request with an id of another type for a notification, which nobody answers.
-    if isinstance(message, JSONRPCNotification) and "id" in _loaded(text):
+    if isinstance(message, JSONRPCNotification) and "id" in _load_json(text):
         raise UnreadableMessage(_error(INVALID_REQUEST, "The id of a request must be a string or an integer"))
     return message
 
@@ -54,7 +54,7 @@ def read_message(text: str) -> JSONRPCMessage:
 def _answer_to(text: str) -> JSONRPCError | None:
     """The error for what the protocol's parser rejects; None for an answer or a notification."""
     try:
-        found = _loaded(text)
+        found = _load_json(text)
     except ValueError:
         return _error(PARSE_ERROR, "This is not JSON")
     if isinstance(found, list):
@@ -72,12 +72,12 @@ def _error(code: int, message: str, known: int | str | None = None) -> JSONRPCEr
     return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=message))
 
 
-def _loaded(text: str) -> Any:
+def _load_json(text: str) -> Any:
     """JSON as Python has it; of one that is nested too deeply only the outermost level. Raises `ValueError` for what is no JSON."""
     try:
-        return json.loads(text, parse_int=_whole)
+        return json.loads(text, parse_int=_parse_integer)
     except RecursionError:
-        return json.loads(_outline(text), parse_int=_whole)
+        return json.loads(_outline(text), parse_int=_parse_integer)
 
 
 def _outline(text: str) -> str:
@@ -93,5 +93,5 @@ def _outline(text: str) -> str:
     return "".join(kept)
 
 
-def _whole(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _LONGEST_NUMBER else float("inf")
+def _parse_integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MAX_DIGITS else float("inf")

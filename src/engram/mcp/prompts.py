@@ -22,9 +22,9 @@ from mcp.types import (
     TextContent,
 )
 
-from engram.mcp.redaction import redacted
+from engram.mcp.redaction import redact_secrets
 from engram.model.lazy import cached_property, dataclass
-from engram.text.display import quoted
+from engram.text.display import quote_text
 
 FOLDER = Path(__file__).with_name("skills")
 NAMES = ("recall", "prepare", "learn", "remember", "review", "enrich")
@@ -52,19 +52,19 @@ class SkillPrompt:
         return cls(name, title, description, {name: what for name, _, what in pairs}, body.strip())
 
     @property
-    def listed(self) -> Prompt:
+    def listing(self) -> Prompt:
         """The prompt as the protocol lists it."""
         arguments = [
             PromptArgument(name=name, description=what, required=False) for name, what in self.arguments.items()
         ]
         return Prompt(name=self.name, title=self.title, description=self.description, arguments=arguments)
 
-    def filled(self, given: Mapping[str, str]) -> str:
+    def fill(self, given: Mapping[str, str]) -> str:
         """The text with the arguments in their places, quoted; a line whose argument is not given is left out."""
         lines = []
         for line in self.text.splitlines():
             if all(given.get(name, "").strip() for name in _PLACE.findall(line)):
-                lines.append(_PLACE.sub(lambda found: quoted(given[found[1]]), line))
+                lines.append(_PLACE.sub(lambda found: quote_text(given[found[1]]), line))
         return _GAP.sub("\n\n", "\n".join(lines)).strip()
 
 
@@ -80,19 +80,19 @@ class PromptLibrary:
             return self._given
         return {name: SkillPrompt.parse(name, (FOLDER / f"{name}.md").read_text("utf-8")) for name in NAMES}
 
-    async def listed(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
+    async def list_prompts(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
         """Every prompt."""
-        return ListPromptsResult(prompts=[prompt.listed for prompt in self._prompts.values()])
+        return ListPromptsResult(prompts=[prompt.listing for prompt in self._prompts.values()])
 
     async def get(self, _: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """One prompt, filled in; an unknown name or argument is an error."""
         prompt = self._prompts.get(params.name)
         if prompt is None:
-            name = quoted(redacted(params.name)[:60])
+            name = quote_text(redact_secrets(params.name)[:60])
             raise MCPError(INVALID_PARAMS, f"Unknown prompt {name}; the prompts are {', '.join(self._prompts)}")
         given = params.arguments or {}
         if unknown := sorted(given.keys() - prompt.arguments.keys()):
             takes = ", ".join(prompt.arguments) or "none"
-            raise MCPError(INVALID_PARAMS, f"Unknown argument {quoted(unknown[0][:60])}; the arguments are {takes}")
-        message = PromptMessage(role="user", content=TextContent(type="text", text=prompt.filled(given)))
+            raise MCPError(INVALID_PARAMS, f"Unknown argument {quote_text(unknown[0][:60])}; the arguments are {takes}")
+        message = PromptMessage(role="user", content=TextContent(type="text", text=prompt.fill(given)))
         return GetPromptResult(description=prompt.description, messages=[message])

@@ -27,13 +27,13 @@ from engram import __version__
 from engram.mcp.calls import LazyMemory, ToolCaller
 from engram.mcp.client_log import ClientLog
 from engram.mcp.prompts import PromptLibrary
-from engram.mcp.redaction import redacted
+from engram.mcp.redaction import redact_secrets
 from engram.mcp.resources import ResourceReader
 from engram.mcp.tools import TOOLS, Tool
-from engram.text.display import quoted
+from engram.text.display import quote_text
 from engram.verbs.tool_input import input_schema
 
-__all__ = ["LazyMemory", "build", "listed"]
+__all__ = ["LazyMemory", "build", "describe_tool"]
 
 NAME = "engram"
 _EMPTY: tuple[Any, ...] = ("", [], None)
@@ -62,17 +62,17 @@ def build(
     library = prompts or PromptLibrary()
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[listed(tool) for tool in tools.values()])
+        return ListToolsResult(tools=[describe_tool(tool) for tool in tools.values()])
 
     def published_schema(name: str) -> Mapping[str, Any] | None:
-        return listed(tools[name]).input_schema if name in tools else None
+        return describe_tool(tools[name]).input_schema if name in tools else None
 
     async def call_tool(
         ctx: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
         tool = tools.get(params.name)
         if tool is None:
-            name = quoted(redacted(params.name)[:60])
+            name = quote_text(redact_secrets(params.name)[:60])
             raise MCPError(INVALID_PARAMS, f"Unknown tool {name}; the tools are {', '.join(tools)}")
         return await caller.call(ctx, tool, params)
 
@@ -85,10 +85,10 @@ def build(
         get_tool_input_schema=published_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=reader.listed,
+        on_list_resources=reader.list_resources,
         on_list_resource_templates=reader.templates,
         on_read_resource=reader.read,
-        on_list_prompts=library.listed,
+        on_list_prompts=library.list_prompts,
         on_get_prompt=library.get,
         on_completion=reader.complete,
     )
@@ -99,7 +99,7 @@ def build(
 
 
 @lru_cache(maxsize=64)
-def listed(tool: Tool) -> Listed:
+def describe_tool(tool: Tool) -> Listed:
     """A tool as the protocol lists it; made once, since a schema takes milliseconds."""
     hints = ToolAnnotations(
         title=tool.offer.title,

@@ -28,11 +28,11 @@ from mcp.types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from engram.mcp.calls import LazyMemory
-from engram.mcp.redaction import redacted
-from engram.mcp.results import QUOTED, Shown
-from engram.mcp.tools import caller, seen
+from engram.mcp.redaction import redact_secrets
+from engram.mcp.results import QUOTE_HEADING, Shown
+from engram.mcp.tools import caller_scopes, visible_scopes
 from engram.model.errors import EngramError, NotFound
-from engram.text.display import inert, notice, one_line, quoted
+from engram.text.display import make_inert, notice, one_line, quote_text
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -42,11 +42,11 @@ RECALL, STATUS, MEMORY = "memory://recall", "memory://status", "memory://memory/
 TEMPLATE = f"{MEMORY}{{id}}"
 NOT_FOUND_UNTIL_2025 = -32002
 """The protocol's code for a resource that does not exist; since 2026 that is an invalid parameter."""
-MOST_LISTED = 50
+MAX_LISTED_MEMORIES = 50
 """Memories that are listed, the newest; any other can be read by its id."""
-MOST_COMPLETED = 100
+MAX_COMPLETIONS = 100
 """The most values of a completion that the protocol allows."""
-_LONGEST_TITLE = 80
+_MAX_TITLE_CHARACTERS = 80
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 
@@ -63,7 +63,7 @@ class ResourceReader:
         self._memory, self._turn = memory, turn
         self._reads = _READS if reads is None else reads
 
-    async def listed(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
         """What there is to read: the two that always exist, then the newest memories."""
         return ListResourcesResult(resources=[*_ALWAYS, *await self._run(_newest)])
 
@@ -85,11 +85,11 @@ class ResourceReader:
         if work is None and uri.startswith(MEMORY) and len(uri) > len(MEMORY):
             work = partial(_one, ref=unquote(uri.removeprefix(MEMORY)))
         if work is None:
-            raise _no_such(ctx, uri, "memory://recall, memory://status and memory://memory/{id} can be read")
+            raise _not_found_error(ctx, uri, "memory://recall, memory://status and memory://memory/{id} can be read")
         try:
             text = await self._run(work)
         except NotFound as error:
-            raise _no_such(ctx, uri, str(error)) from None
+            raise _not_found_error(ctx, uri, str(error)) from None
         kind = "application/json" if uri == STATUS else "text/plain"
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
@@ -107,7 +107,7 @@ class ResourceReader:
         except NotFound:
             raise
         except (EngramError, OSError) as error:
-            raise MCPError(INTERNAL_ERROR, notice(redacted(str(error)))) from None
+            raise MCPError(INTERNAL_ERROR, notice(redact_secrets(str(error)))) from None
 
 
 _ALWAYS = (
@@ -129,15 +129,15 @@ _ALWAYS = (
 
 
 def _newest(mem: "Engram") -> list[Resource]:
-    found = mem.list(limit=MOST_LISTED, scope=seen(mem))
+    found = mem.list(limit=MAX_LISTED_MEMORIES, scope=visible_scopes(mem))
     return [_resource(memory) for memory in found]
 
 
 def _resource(memory: "Memory") -> Resource:
     return Resource(
         uri=f"{MEMORY}{quote(memory.id, safe='')}",
-        name=inert(memory.name or memory.id),
-        title=inert(one_line(memory.statement))[:_LONGEST_TITLE],
+        name=make_inert(memory.name or memory.id),
+        title=make_inert(one_line(memory.statement))[:_MAX_TITLE_CHARACTERS],
         mime_type="text/plain",
     )
 
@@ -145,29 +145,29 @@ def _resource(memory: "Memory") -> Resource:
 def _recall(mem: "Engram") -> str:
     from engram.gates.trust import HIGHEST_TIER
 
-    return f"{QUOTED}\n\n{mem.context_text(tier=HIGHEST_TIER)}"
+    return f"{QUOTE_HEADING}\n\n{mem.context_text(tier=HIGHEST_TIER)}"
 
 
 def _status(mem: "Engram") -> str:
-    status = {**mem.upkeep.status(scopes=seen(mem)), "scope": mem.scope_here()}
-    return inert(json.dumps(status, ensure_ascii=True, indent=2, default=str))
+    status = {**mem.upkeep.status(scopes=visible_scopes(mem)), "scope": mem.scope_here()}
+    return make_inert(json.dumps(status, ensure_ascii=True, indent=2, default=str))
 
 
 def _one(mem: "Engram", ref: str) -> str:
-    return Shown.of(mem.explain_memory(ref, scope=caller(mem))).as_text()
+    return Shown.of(mem.explain_memory(ref, scope=caller_scopes(mem))).as_text()
 
 
 def _matching(mem: "Engram", typed: str) -> list[str]:
     wanted = typed.casefold()
-    found = mem.list(limit=1000, scope=seen(mem))
+    found = mem.list(limit=1000, scope=visible_scopes(mem))
     values = [name for memory in found for name in (memory.id, memory.name) if name.casefold().startswith(wanted)]
-    return [inert(value) for value in dict.fromkeys(values)][:MOST_COMPLETED]
+    return [make_inert(value) for value in dict.fromkeys(values)][:MAX_COMPLETIONS]
 
 
 _READS = {RECALL: _recall, STATUS: _status}
 
 
-def _no_such(ctx: Context, uri: str, advice: str) -> MCPError:
-    text = f"No resource {quoted(redacted(uri)[:100])}; {notice(redacted(advice))}"
+def _not_found_error(ctx: Context, uri: str, advice: str) -> MCPError:
+    text = f"No resource {quote_text(redact_secrets(uri)[:100])}; {notice(redact_secrets(advice))}"
     code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else NOT_FOUND_UNTIL_2025
-    return MCPError(code, text, {"uri": inert(redacted(uri)[:200])})
+    return MCPError(code, text, {"uri": make_inert(redact_secrets(uri)[:200])})

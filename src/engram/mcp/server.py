@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "main_http"]
 
-_COLLECTED_AFTER = 20_000
+_GC_THRESHOLD = 20_000
 """New objects after which the server looks for cycles among them."""
 
 
@@ -56,7 +56,7 @@ def main_http(
         given = http.HttpOptions(
             host or http.LOOPBACK, http.PORT if port is None else port, token_file, http.named_hosts(names)
         )
-        return partial(http.serve, options=given.checked())
+        return partial(http.serve, options=given.validate())
 
     _run(home, load)
 
@@ -78,15 +78,15 @@ def _run(home: str | None, load: "Callable[[], Callable[[LazyMemory], Any]]") ->
         gc.enable()
     gc.freeze()
     # A recall makes tens of thousands of objects and hardly a cycle: to look for one after each 700 takes a twentieth of its time.
-    gc.set_threshold(_COLLECTED_AFTER)
-    memory = LazyMemory(lambda: _opened(home))
+    gc.set_threshold(_GC_THRESHOLD)
+    memory = LazyMemory(lambda: _open_memory(home))
     try:
         anyio.run(serve, memory)
     finally:
         memory.close()
 
 
-def _opened(home: str | None) -> "Engram":
+def _open_memory(home: str | None) -> "Engram":
     from engram.client import Engram
     from engram.store.scopes import working_directory
 

@@ -21,15 +21,15 @@ from mcp.types import (
     RequestId,
 )
 
-from engram.mcp.json_text import UnreadableMessage, read_message, whole_characters
+from engram.mcp.json_text import UnreadableMessage, read_message, replace_half_characters
 from engram.mcp.protocol import LazyMemory, build
 from engram.mcp.watchdog import end_if_blocked
 
-GRACE = 1.5
+GRACE_SECONDS = 1.5
 """Seconds a running call may still take on a signal; clients kill after two."""
-LAST_CALLS = 30.0
+LAST_CALLS_SECONDS = 30.0
 """Seconds that calls may still take once stdin has ended; a client that cannot wait sends a signal."""
-LAST_READ = 5.0
+LAST_READ_SECONDS = 5.0
 """Seconds that a client which has closed stdin may take to read the next answer."""
 _CHECK_SECONDS = 1.0
 _UNDELIVERED = 1
@@ -122,7 +122,7 @@ class _StdioClient:
     async def lines(self) -> AsyncIterator[str]:
         """Every line with a message that can be read; anything else is answered with an error. Ends once all calls are answered."""
         async for line in anyio.wrap_file(self._stdin):
-            text = whole_characters(line).decode("utf-8", "replace")
+            text = replace_half_characters(line).decode("utf-8", "replace")
             if not text.strip():
                 continue
             try:
@@ -133,7 +133,7 @@ class _StdioClient:
             else:
                 yield text
         self._ended_at = time.monotonic()
-        with anyio.move_on_after(LAST_CALLS):
+        with anyio.move_on_after(LAST_CALLS_SECONDS):
             # A call that asks the user something waits for an answer that cannot come any more.
             while len(self._calls) > len(self._questions):
                 self._answered = anyio.Event()
@@ -182,14 +182,14 @@ async def _exit_when_unread(
 ) -> None:
     """End the process when its client has closed stdout, or has closed stdin and does not read its answers."""
     # An answer may have waited for long before the client closed stdin, and the client is about to read it.
-    while not output.closed.is_set() and min(output.blocked_seconds(), client.seconds_since_end()) <= LAST_READ:
+    while not output.closed.is_set() and min(output.blocked_seconds(), client.seconds_since_end()) <= LAST_READ_SECONDS:
         with anyio.move_on_after(_CHECK_SECONDS):
             await output.closed.wait()
     await _exit(memory, turn, _UNDELIVERED)
 
 
 async def _exit(memory: LazyMemory, turn: anyio.CapacityLimiter, code: int) -> None:
-    with anyio.move_on_after(GRACE):
+    with anyio.move_on_after(GRACE_SECONDS):
         async with turn:
             memory.close()
     # The threads that read stdin and write stdout cannot be woken, and unwinding would wait for them. Nothing is lost by leaving

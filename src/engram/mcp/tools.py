@@ -96,7 +96,7 @@ def _in_session(run: Callable[["Call", Given], Answer]) -> Callable[["Call", Giv
     """
 
     @wraps(run)
-    def checked(call: "Call", given: Given) -> Answer:
+    def run_in_session(call: "Call", given: Given) -> Answer:
         session = given.get("session", "")
         if not session or _has_session(call.mem, session, given):
             return run(call, given)
@@ -104,7 +104,7 @@ def _in_session(run: Callable[["Call", Given], Answer]) -> Callable[["Call", Giv
         answer.warnings.append(NO_SUCH_SESSION)
         return answer
 
-    return checked
+    return run_in_session
 
 
 def _has_session(mem: "Engram", session: str, given: Given) -> bool:
@@ -125,13 +125,13 @@ def _learn(call: "Call", given: Given) -> Learned:
     if form:
         fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
     said = {"statement": fields.get("statement", ""), "type": given.get("type", "")}
-    fields, placed = _placed(mem, fields, **said, situation=fields.get("situation", ""), form=form or None)
+    fields, placed = _resolve_scope(mem, fields, **said, situation=fields.get("situation", ""), form=form or None)
     # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
     relation = relation if fields.get("supersedes") or relation != "update" else ""
     decision = mem.learn(source=AGENT, relation=relation, **fields)
     if call.can_ask and not autonomous:
         call.question = approval.about_decision(
-            decision, partial(mem.store.get, scopes=seen(mem, given.get("scope", "")))
+            decision, partial(mem.store.get, scopes=visible_scopes(mem, given.get("scope", "")))
         )
     return Learned.of(decision, placed)
 
@@ -150,14 +150,14 @@ def _check_form(fields: dict[str, Any], form: dict[str, str]) -> None:
         raise InvalidInput(f"learn: a form needs all its parts; missing: {', '.join(missing)}")
 
 
-def _placed(mem: "Engram", fields: dict[str, Any], **said: Any) -> tuple[dict[str, Any], str]:
+def _resolve_scope(mem: "Engram", fields: dict[str, Any], **said: Any) -> tuple[dict[str, Any], str]:
     """The fields of a new memory with its scope and the memories it supersedes, and a sentence on how the scope was inferred."""
     if fields.get("scope"):
         return fields, ""
     if fields.get("supersedes"):
         from engram.review.lineage import find_superseded
 
-        return {**fields, "supersedes": find_superseded(mem.lineages, fields["supersedes"], seen(mem))}, ""
+        return {**fields, "supersedes": find_superseded(mem.lineages, fields["supersedes"], visible_scopes(mem))}, ""
     scope, placed = mem.infer_scope(**said)
     return {**fields, "scope": scope}, placed
 
@@ -168,14 +168,14 @@ def _remember(call: "Call", given: Given) -> Learned:
 
     mem = call.mem
     if is_paused(mem.store):
-        from engram.client import PAUSED
+        from engram.client import PAUSED_MESSAGE
 
-        return Learned.of(Decision(outcome=Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
-    fields, placed = _placed(mem, given, statement=given["statement"], type=given["type"])
+        return Learned.of(Decision(outcome=Outcome.REJECTED, reason=PAUSED_MESSAGE.rstrip("."), gate="paused"))
+    fields, placed = _resolve_scope(mem, given, statement=given["statement"], type=given["type"])
     decision = mem.remember(source=REMEMBER, relation="update" if given.get("supersedes") else "", **fields)
     if call.can_ask:
         call.question = approval.about_decision(
-            decision, partial(mem.store.get, scopes=seen(mem, given.get("scope", "")))
+            decision, partial(mem.store.get, scopes=visible_scopes(mem, given.get("scope", "")))
         )
     return Learned.of(decision, placed)
 
@@ -188,11 +188,11 @@ def _update(call: "Call", given: Given) -> Changed:
     mem, changes = call.mem, _changes(given)
     if changes.keys() <= {"reason"}:
         raise InvalidInput("update: nothing to change: give at least one field, and not an empty one")
-    owner = caller(mem, given.get("scope", ""))
+    owner = caller_scopes(mem, given.get("scope", ""))
     known = mem.get(given["ref"], scope=owner)
     if call.can_ask and (question := approval.about_change(known, changes)):
         raise PersonNeeded(question)
-    return approval.changed(mem, known, changes, AGENT, owner)
+    return approval.update_memory(mem, known, changes, AGENT, owner)
 
 
 @_in_session
@@ -201,28 +201,28 @@ def _recall(call: "Call", given: Given) -> Recalled:
     question = given["question"]
     if not question:
         limit = given.get("limit", 10)
-        return Recalled.with_sources(mem.recall_context(limit=limit, progress=call.step, cancelled=call.cancelled))
+        return Recalled.with_sources(mem.recall_context(limit=limit, progress=call.step, cancelled=call.is_cancelled))
     found = mem.recall(question, **{name: value for name, value in asked.items() if value != []})
     if not given.get("sources"):
         return Recalled.of(found)
     context = mem.recall_context(
-        question, wordings=given.get("wordings", ()), memories=found, progress=call.step, cancelled=call.cancelled
+        question, wordings=given.get("wordings", ()), memories=found, progress=call.step, cancelled=call.is_cancelled
     )
     return Recalled.with_sources(context, found)
 
 
 def _prepare(call: "Call", given: Given) -> Briefed:
-    return Briefed.of(call.mem.prepare(progress=call.step, cancelled=call.cancelled, **given))
+    return Briefed.of(call.mem.prepare(progress=call.step, cancelled=call.is_cancelled, **given))
 
 
 @_in_session
 def _feedback(call: "Call", given: Given) -> Rated:
-    return Rated.of(call.mem.feedback(**{**given, "scope": caller(call.mem, given.get("scope", ""))}))
+    return Rated.of(call.mem.feedback(**{**given, "scope": caller_scopes(call.mem, given.get("scope", ""))}))
 
 
 def _forget(call: "Call", given: Given) -> Forgotten:
     mem, reason = call.mem, given.get("reason", "")
-    owner = caller(mem, given.get("scope", ""))
+    owner = caller_scopes(mem, given.get("scope", ""))
     known = mem.get(given["ref"], scope=owner)
     if call.can_ask and (question := approval.about_forgetting(known, reason)):
         raise PersonNeeded(question)
@@ -232,19 +232,19 @@ def _forget(call: "Call", given: Given) -> Forgotten:
 
 
 def _show(call: "Call", given: Given) -> Shown:
-    return Shown.of(call.mem.explain_memory(given["ref"], scope=caller(call.mem, given.get("scope", ""))))
+    return Shown.of(call.mem.explain_memory(given["ref"], scope=caller_scopes(call.mem, given.get("scope", ""))))
 
 
 def _list(call: "Call", given: Given) -> MemoryList:
     limit, status = given["limit"], _STATUSES[given["status"]]
     filters = {name: value for name, value in given.items() if value != []}
-    scope = seen(call.mem, given.get("scope", ""))
+    scope = visible_scopes(call.mem, given.get("scope", ""))
     # One more than asked for says whether there are more.
     found = call.mem.list(**{**filters, "limit": limit + 1, "scope": scope, "status": status})
     return MemoryList.of(found, limit)
 
 
-def caller(mem: "Engram", scope: str = "") -> Sequence[str]:
+def caller_scopes(mem: "Engram", scope: str = "") -> Sequence[str]:
     """Who calls: the owner that a call names, or an agent of this directory, whose are the project's, the user's and the global scopes."""
     return [scope] if scope else mem.scopes_for(scope=mem.scope_here()) or ()
 
@@ -252,12 +252,12 @@ def caller(mem: "Engram", scope: str = "") -> Sequence[str]:
 def call_scopes(mem: "Engram", given: Given) -> "OwnerScopes | None":
     """The scopes seen from here and from the scope that a call names, where it names one."""
     named = given.get("scope", "")
-    return mem.scopes_for(scope=[*caller(mem), *([named] if named else [])])
+    return mem.scopes_for(scope=[*caller_scopes(mem), *([named] if named else [])])
 
 
-def seen(mem: "Engram", scope: str = "") -> "OwnerScopes | None":
+def visible_scopes(mem: "Engram", scope: str = "") -> "OwnerScopes | None":
     """The scopes that a caller sees, and those they may change."""
-    return mem.scopes_for(scope=caller(mem, scope))
+    return mem.scopes_for(scope=caller_scopes(mem, scope))
 
 
 def _timeline(call: "Call", given: Given) -> Timeline:
@@ -273,12 +273,12 @@ def _session_start(call: "Call", given: Given) -> Started:
 
 
 def _session_end(call: "Call", given: Given) -> Ended:
-    scopes = seen(call.mem, given.get("scope", ""))
+    scopes = visible_scopes(call.mem, given.get("scope", ""))
     return Ended.of(call.mem.sessions.end(given["session_id"], given.get("summary", ""), scopes=scopes))
 
 
 def _enrich(call: "Call", given: Given) -> EnrichedBatch:
-    enrichment, scopes, limit = call.mem.enrichment, seen(call.mem), given["limit"]
+    enrichment, scopes, limit = call.mem.enrichment, visible_scopes(call.mem), given["limit"]
     applied = enrichment.apply(given.get("cues", {}), scopes=scopes)
     batch = enrichment.next_batch(limit, scopes=scopes) if limit else []
     return EnrichedBatch.of(applied, batch, enrichment.count(scopes=scopes))

@@ -12,23 +12,23 @@ from engram.model.memory import STATUSES
 
 KINDS = ("memory", "event")
 """The kinds of documents a search may return."""
-MOST = 1000
+MAX_LIMIT = 1000
 """The largest limit of a ranked answer."""
-LONGEST = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
 """The largest integer of a database."""
 MAX_WORDINGS = 8
 """Other wordings of one question."""
 _OPENING, _CLOSING = "¿¡\"'“„«( ", "?!.,;:…\"'”“»)— -"
 """Signs around a question that say nothing about its topic."""
-MOST_NESTED = 96
+MAX_DATA_DEPTH = 96
 """The most levels of a caller's own data; a memory's file may have 100."""
-ANY = "any"
+ANY_STATUS = "any"
 Words = str | Sequence[str] | None
 Wordings = Sequence[str]
 """Other wordings of a question."""
 
 
-def checked_limit(limit: Any, name: str = "limit", most: int = MOST) -> int:
+def checked_limit(limit: Any, name: str = "limit", most: int = MAX_LIMIT) -> int:
     """A whole number from 1 on."""
     if type(limit) is not int or not 1 <= limit <= most:
         raise InvalidInput(f"{name} {limit!r} must be a whole number from 1 to {most}")
@@ -37,15 +37,15 @@ def checked_limit(limit: Any, name: str = "limit", most: int = MOST) -> int:
 
 def checked_length(limit: Any, name: str = "limit") -> int | None:
     """A length: a whole number from 1 on, or None for all."""
-    if limit is not None and (type(limit) is not int or not 1 <= limit <= LONGEST):
-        raise InvalidInput(f"{name} {limit!r:.40} must be a whole number from 1 to {LONGEST}; None means all")
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= MAX_INTEGER):
+        raise InvalidInput(f"{name} {limit!r:.40} must be a whole number from 1 to {MAX_INTEGER}; None means all")
     return limit
 
 
 def checked_place(number: Any, name: str) -> int:
     """An offset: a whole number from 0 on."""
-    if type(number) is not int or not 0 <= number <= LONGEST:
-        raise InvalidInput(f"{name} {number!r:.40} must be a whole number from 0 to {LONGEST}")
+    if type(number) is not int or not 0 <= number <= MAX_INTEGER:
+        raise InvalidInput(f"{name} {number!r:.40} must be a whole number from 0 to {MAX_INTEGER}")
     return number
 
 
@@ -64,14 +64,14 @@ def checked_window(since: Any, until: Any, zone: tzinfo | None = None) -> tuple[
     return first, last
 
 
-def half_character(error: UnicodeEncodeError) -> InvalidInput:
+def half_character_error(error: UnicodeEncodeError) -> InvalidInput:
     """The error for a text with half of a surrogate pair, which no file or database can store."""
     return InvalidInput(
         f"{error.object!r:.80} contains half of a character (U+{ord(error.object[error.start]):04X}); remove it"
     )
 
 
-def words(given: Any, name: str) -> tuple[str, ...] | None:
+def read_words(given: Any, name: str) -> tuple[str, ...] | None:
     """A word or a list of words as a tuple; None for None. Raises `InvalidInput` for an empty list, which would match nothing."""
     if given is None:
         return None
@@ -105,7 +105,7 @@ def wording_key(text: str) -> str:
 
 
 def _checked_words(given: Words, name: str, what: str, known: Sequence[str]) -> tuple[str, ...] | None:
-    found = words(given, name)
+    found = read_words(given, name)
     unknown = next((word for word in found or () if word not in known), None)
     if unknown is not None:
         raise InvalidInput(f"unknown {what} {unknown!r}; known: {', '.join(known)}")
@@ -124,7 +124,7 @@ def checked_event_types(types: Words) -> tuple[str, ...] | None:
 
 def checked_statuses(status: Words) -> tuple[str, ...] | None:
     """Statuses of memories, or `any`."""
-    return _checked_words(status, "status", "status", (*STATUSES, ANY))
+    return _checked_words(status, "status", "status", (*STATUSES, ANY_STATUS))
 
 
 def checked_mapping(given: Any, name: str) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def checked_mapping(given: Any, name: str) -> dict[str, Any]:
         text = json.dumps(dict(given or {}), ensure_ascii=False)
         found: dict[str, Any] = json.loads(text.encode())
     except UnicodeEncodeError as error:
-        raise half_character(error) from None
+        raise half_character_error(error) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} must be data that JSON can represent: {error}") from None
     # In JSON text a NUL is always escaped, and a backslash of the caller's own is doubled.
@@ -147,7 +147,7 @@ def checked_mapping(given: Any, name: str) -> dict[str, Any]:
 _NESTED = (dict, list, tuple, Mapping)
 
 
-def refuse_deep(value: Any, what: str, most: int = MOST_NESTED) -> None:
+def refuse_deep(value: Any, what: str, most: int = MAX_DATA_DEPTH) -> None:
     """Raise `InvalidInput` for lists and mappings nested too deep to be read back."""
     level = [value]
     for _ in range(most + 1):

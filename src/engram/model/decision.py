@@ -59,7 +59,7 @@ class Decision(Displayed):
     """What its author should know: a situation that no search would match, for example, with a better one."""
 
     @property
-    def written(self) -> bool:
+    def has_new_memory(self) -> bool:
         """Whether a new memory now exists because of this write."""
         return self.memory is not None and self.outcome in {
             Outcome.CREATED,

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from engram.model.lazy import MISSING, fields
 
-LONGEST = 80
+MAX_VALUE_CHARS = 80
 """Characters of one value in a `repr`."""
 
 
@@ -19,14 +19,14 @@ class Displayed:
     """Fields that say little to a reader."""
 
     def __repr__(self) -> str:
-        shown = [f"{name}={_clip_text(value)}" for name, value in notable(self)]
+        shown = [f"{name}={_clip_text(value)}" for name, value in notable_fields(self)]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        return html_table([("", ""), *((name, value) for name, value in notable(self))])
+        return html_table([("", ""), *((name, value) for name, value in notable_fields(self))])
 
 
-def notable(record: Displayed) -> list[tuple[str, Any]]:
+def notable_fields(record: Displayed) -> list[tuple[str, Any]]:
     """The fields worth showing: those always shown, then the others that differ from their default."""
     names = [*record._SHOWN]
     for field in fields(record):  # type: ignore[arg-type]
@@ -55,4 +55,4 @@ def _plain(value: Any) -> str:
 
 def _clip_text(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}…"

@@ -178,7 +178,7 @@ def owner_ids(scope: str) -> tuple[str | None, str | None]:
     return None, first if kind == "user" and first else None
 
 
-def renamed(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+def resolve_aliases(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
     """Arguments under Engram's own names; `InvalidInput` where two names of one thing differ in value."""
     found: dict[str, Any] = {}
     for name, value in given.items():

@@ -12,7 +12,7 @@ import weakref
 from importlib import _bootstrap
 from typing import Any
 
-PATIENCE = 5.0
+IMPORT_WAIT_SECONDS = 5.0
 """How long a fork waits. A child forked later may hang, but the parent never does."""
 _PAUSE = 0.0005
 _PACKAGES = frozenset({"engram", "numpy", "psycopg", "psycopg_binary", "psycopg_pool"}) | sys.stdlib_module_names
@@ -21,7 +21,7 @@ _LOCKS: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
 """Weak references to the locks of the modules that are being imported; Python offers no other way to see them."""
 
 
-def wait_for_imports(patience: float = PATIENCE) -> None:
+def wait_for_imports(patience: float = IMPORT_WAIT_SECONDS) -> None:
     """Wait until no other thread imports a module that Engram may need."""
     deadline = time.monotonic() + patience
     while _is_importing() and time.monotonic() < deadline:
@@ -62,7 +62,7 @@ _held: list[ForkedLock] = []
 
 def _before_fork() -> None:
     # The locks of the stores are taken before these: Python calls what was registered first last.
-    _held[:] = [lock for lock in list(_living) if lock.acquire(PATIENCE)]
+    _held[:] = [lock for lock in list(_living) if lock.acquire(IMPORT_WAIT_SECONDS)]
 
 
 def _after_fork_in_parent() -> None:

@@ -16,7 +16,7 @@ __all__ = [
     "check_complete",
     "check_form_kept",
     "form_name",
-    "merged_form",
+    "merge_form",
     "with_form",
 ]
 
@@ -55,7 +55,7 @@ def check_complete(parts: Mapping[str, str], situation: str, *, named: str = "{}
         raise InvalidInput(f"{name} needs {', '.join(map(named.format, missing))}; every part of it is required")
 
 
-def merged_form(before: Mapping[str, str], parts: Mapping[str, str]) -> dict[str, str]:
+def merge_form(before: Mapping[str, str], parts: Mapping[str, str]) -> dict[str, str]:
     """A form with some parts changed. Raises `InvalidInput` for parts of the other form, and for a part left empty."""
     known = form_name(before)
     if known and known != form_name(parts):

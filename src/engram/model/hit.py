@@ -9,7 +9,7 @@ from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
-USER_WORDS, WAITS = "the user's words, not confirmed", "waits for review"
+USER_WORDS, WAITS_NOTE = "the user's words, not confirmed", "waits for review"
 """Notes of a candidate: one that the ledger proves to be the user's own words may be quoted; of another only its id is shown."""
 NOTHING_KNOWN = "Nothing is known about this."
 """The text of an answer without hits."""

@@ -47,7 +47,7 @@ def _dataclass(
 ) -> Callable[[type], type]:
     """A decorator for a class of fields."""
 
-    def decorated(cls: type) -> type:
+    def decorate(cls: type) -> type:
         own = _declared_fields(cls)
         inherited = (getattr(base, _FIELDS, {}) for base in reversed(cls.__bases__))
         fields = {name: one for known in (*inherited, own) for name, one in known.items()}
@@ -59,7 +59,7 @@ def _dataclass(
         body = {name: value for name, value in body.items() if name not in vars(cls)}
         return _make_slotted(cls, own, body) if slots else _add_to_class(cls, own, body)
 
-    return decorated
+    return decorate
 
 
 def _replace(record: Any, /, **changes: Any) -> Any:
@@ -124,11 +124,11 @@ def _methods(fields: dict[str, _Field], frozen: bool, shown: bool) -> dict[str, 
     body: dict[str, Any] = {
         _FIELDS: fields,
         "__match_args__": tuple(name for name, one in fields.items() if one.init),
-        "__init__": _OnFirstUse(_initialiser, frozen),
+        "__init__": _LazyMethod(_initialiser, frozen),
         "_compared": attrgetter(*compared) if compared else type,
         "__eq__": _equal,
         "__hash__": _hash if frozen else None,
-        **{name: _OnFirstUse(_standard, frozen) for name in _BUILDERS},
+        **{name: _LazyMethod(_standard, frozen) for name in _BUILDERS},
     }
     if shown:
         body["__repr__"] = _repr
@@ -154,12 +154,12 @@ def _add_to_class(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> ty
             delattr(cls, name)
     for name, value in body.items():
         setattr(cls, name, value)
-        if isinstance(value, _OnFirstUse):
+        if isinstance(value, _LazyMethod):
             value.__set_name__(cls, name)
     return cls
 
 
-class _OnFirstUse:
+class _LazyMethod:
     """An attribute of a class that `make` makes when it is first looked up."""
 
     def __init__(self, make: Callable[[type, str, bool], Any], frozen: bool) -> None:

@@ -43,7 +43,7 @@ class Log:
         self._write(LEVELS["warning"], event, facts)
 
     @contextmanager
-    def timed(self, event: str, /, **facts: Fact) -> Iterator[dict[str, Fact]]:
+    def measure(self, event: str, /, **facts: Fact) -> Iterator[dict[str, Fact]]:
         """Write an event at its end, with its duration in milliseconds. What is put into the value is written, too."""
         found: dict[str, Fact] = dict(facts)
         start = time.perf_counter()

@@ -220,7 +220,7 @@ class Memory(Displayed):
         """The user its scope belongs to, as spec 2 names it."""
         return owner_ids(self.scope)[1]
 
-    def but(self, **changes: Any) -> "Memory":
+    def replace(self, **changes: Any) -> "Memory":
         """Return a copy with some fields changed. Raises `TypeError` for a name that is no field."""
         copy = object.__new__(Memory)
         for put, value in zip(_PUT.values(), _values(self), strict=True):

@@ -6,11 +6,11 @@ from typing import Any
 from engram.model.errors import InvalidInput
 from engram.model.lazy import lazy_pattern
 
-LIGHTEST, HEAVIEST = 1e-6, 1e6
+MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6
 """The smallest and largest weight, so that the product of a long path stays finite."""
-BY_REVISION = frozenset({"supersedes", "superseded_by"})
+REVISION_RELATIONS = frozenset({"supersedes", "superseded_by"})
 """Relations that only a revision creates, so that lineages stay consistent."""
-REVIEWED = frozenset({"contradicts", "may_supersede"})
+REVIEW_RELATIONS = frozenset({"contradicts", "may_supersede"})
 """Relations that make a memory wait for review: a person or their program may set them, agents only by what they learn."""
 _WORD = lazy_pattern(r"[a-z][a-z0-9_]{0,47}")
 
@@ -41,7 +41,7 @@ _REGISTRY: dict[str, None] = dict.fromkeys(_TABLE)
 
 def relation(name: Any) -> str:
     """The name; raises `InvalidInput` for an unknown one."""
-    if isinstance(name, str) and name in BY_REVISION:
+    if isinstance(name, str) and name in REVISION_RELATIONS:
         raise InvalidInput(
             f"{name!r} cannot be created directly: use `revise`, which stores the new memory and links both"
         )
@@ -69,6 +69,6 @@ def register_relation(name: Any) -> None:
         raise InvalidInput(
             f"{name!r} is not a valid relation name; use lower-case letters, digits and _, such as reviewed_by"
         )
-    if name in BY_REVISION:
+    if name in REVISION_RELATIONS:
         relation(name)
     _REGISTRY[name] = None

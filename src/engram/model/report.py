@@ -65,7 +65,7 @@ class Report:
     def __contains__(self, code: object) -> bool:
         return any(finding.code == code for finding in self.findings)
 
-    def plus(self, *, first: Iterable[Finding] = (), last: Iterable[Finding] = ()) -> "Report":
+    def with_findings(self, *, first: Iterable[Finding] = (), last: Iterable[Finding] = ()) -> "Report":
         """The report with more findings, in front or at the end."""
         return replace(self, findings=(*first, *self.findings, *last))
 

@@ -16,8 +16,8 @@ QUOTED_EVENT = "quoted_event"
 IN_BUFFER = "captured"
 """Of a live turn: it waits in its session's buffer, or did."""
 
-OF_MEMORIES = (FORGET_REQUESTED, CORROBORATED_BY)
-OF_EVENTS = (VERBATIM, QUOTED_EVENT, IN_BUFFER)
+RESERVED_MEMORY_KEYS = (FORGET_REQUESTED, CORROBORATED_BY)
+RESERVED_EVENT_KEYS = (VERBATIM, QUOTED_EVENT, IN_BUFFER)
 
 
 def refuse_reserved(
@@ -32,10 +32,10 @@ def refuse_reserved(
 
 def with_reserved(given: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     """A memory's metadata as a caller changes it: the reserved keys stay as stored. Raises `InvalidInput` where one is set."""
-    refuse_reserved(given, OF_MEMORIES, stored)
-    return {**given, **{key: stored[key] for key in OF_MEMORIES if key in stored}}
+    refuse_reserved(given, RESERVED_MEMORY_KEYS, stored)
+    return {**given, **{key: stored[key] for key in RESERVED_MEMORY_KEYS if key in stored}}
 
 
 def without_reserved(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """A memory's metadata without what only this store decides."""
-    return {key: value for key, value in metadata.items() if key not in OF_MEMORIES}
+    return {key: value for key, value in metadata.items() if key not in RESERVED_MEMORY_KEYS}

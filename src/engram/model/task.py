@@ -9,7 +9,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 
 TASK_STATES = ("running", "paused", "completed", "failed", "cancelled", "deleted")
-FINISHED = frozenset({"completed", "failed", "cancelled", "deleted"})
+FINISHED_STATES = frozenset({"completed", "failed", "cancelled", "deleted"})
 """States in which a task's ledger takes no more events."""
 TRANSITIONS: Mapping[str, frozenset[str]] = {
     "running": frozenset({"paused", "completed", "failed", "cancelled", "deleted"}),
@@ -45,9 +45,9 @@ class TaskRun(Displayed):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether its ledger is closed."""
-        return self.status in FINISHED
+        return self.status in FINISHED_STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def checked_state(state: str) -> str:
     return state
 
 
-def moved(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRun:
+def transition_task(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRun:
     """The task in another state; raises `InvalidInput` where that may not follow."""
     from engram.model.lazy import replace
 
@@ -106,7 +106,7 @@ def moved(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRu
         can = f"it can become {' or '.join(sorted(allowed))}" if allowed else "that state is final"
         raise InvalidInput(f"{task.id} is {task.status} and cannot become {state}; {can}")
     # The clock may have been set back since the task began.
-    ended = max(now, task.created) if state in FINISHED else None
+    ended = max(now, task.created) if state in FINISHED_STATES else None
     return replace(
         task, status=state, updated=now, ended=ended, outcome=outcome or ("" if ended is None else task.outcome)
     )

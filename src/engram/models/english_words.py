@@ -47,13 +47,13 @@ def common_words() -> frozenset[str]:
 def respell(text: str, words: Sequence[str]) -> str:
     """The text with these words for unknown ones that differ from them by a letter or two."""
 
-    def respelled(found: re.Match[str]) -> str:
+    def replace_word(found: re.Match[str]) -> str:
         word = found[0].lower()
         if word in words or len(word) > MAX_WORD or is_word(word, derived=False):
             return found[0]
         return next((known for known in words if _is_misspelt(word, known)), found[0])
 
-    return _WORD.sub(respelled, text)
+    return _WORD.sub(replace_word, text)
 
 
 @lru_cache(maxsize=4096)

@@ -69,7 +69,7 @@ def _evidence(read: "_Tokens", best: int) -> str:
 
     margins = {place: margin(place) for place in range(len(read.keys))}
     strongest = sorted(sorted(margins, key=margins.__getitem__, reverse=True)[:2])
-    shown = [read.shown(place) for place in strongest if margins[place] > 0]
+    shown = [read.word_at(place) for place in strongest if margins[place] > 0]
     together = len(strongest) == 2 and strongest[1] == strongest[0] + 1
     return (" " if together else " … ").join(shown)
 
@@ -124,7 +124,7 @@ class _Tokens:
         yield from (f"{one} {two}" for one, two in pairwise(keys))
         yield from (f"c:{one} {two}" for one, two in pairwise(classes))
 
-    def shown(self, place: int) -> str:
+    def word_at(self, place: int) -> str:
         """A word as a reader knows it; of the time phrase, its own words."""
         return self.phrase if self.keys[place].startswith("<") else self.keys[place]
 

@@ -13,11 +13,11 @@ from engram.embedding.products import cross_products, dot, multiply
 from engram.model.forks import ForkedLock
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, WORD, Statement, Token, word_vectors
 
-__all__ = ["FILE", "KINDS", "LONGEST", "PairAttention", "pair_attention", "read_attention"]
+__all__ = ["FILE", "KINDS", "MAX_STATEMENT_WORDS", "PairAttention", "pair_attention", "read_attention"]
 
 FILE = Path(__file__).with_name("pair_attention.npz")
 KINDS = (NUMBER, NAME, TIME, FUNCTION, WORD)
-LONGEST = 40
+MAX_STATEMENT_WORDS = 40
 """Words of a statement that are read."""
 HEADS = 4
 VECTOR_SCALE, BIAS_SCALE, MOST_DEVIATIONS = 4.0, 4.0, 5.0
@@ -98,7 +98,7 @@ class PairAttention:
         """
         import numpy as np
 
-        read = {id(each): each.tokens[:LONGEST] for pair in pairs for each in pair}
+        read = {id(each): each.tokens[:MAX_STATEMENT_WORDS] for pair in pairs for each in pair}
         places, words = self._known.of([token for tokens in read.values() for token in tokens])
         ends = np.cumsum([len(tokens) for tokens in read.values()])
         found = dict(zip(read, np.split(places, ends[:-1]), strict=True))

@@ -13,7 +13,7 @@ from zlib import crc32
 from engram.embedding.products import dot
 from engram.model.lazy import cached_property, dataclass
 from engram.models.pair_words import FUNCTION, KINDS, NAME, NUMBER, TIME, WORD, WORDING, Statement, Token
-from engram.text.polarity import any_opposite, any_rival
+from engram.text.polarity import has_opposite, has_rival
 
 __all__ = ["BUCKETS", "Alignment", "Alignments", "align", "bucket"]
 
@@ -239,7 +239,7 @@ def _contrast(pair: Alignment) -> tuple[bool, bool]:
         return False, False
     theirs = [word for word, hit in zip(older.canonical, pair.matched_old, strict=True) if not hit]
     mine = [word for word, hit in zip(newer.canonical, pair.matched_new, strict=True) if not hit]
-    return any_opposite(my_own, theirs) or any_opposite(their_own, mine), any_rival(my_own, their_own)
+    return has_opposite(my_own, theirs) or has_opposite(their_own, mine), has_rival(my_own, their_own)
 
 
 def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
@@ -252,12 +252,12 @@ def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
     tail = min(_count_equal_starts(reversed(old), reversed(new)), least - head)
     begin, end = older.kinds[:head], older.kinds[len(old) - tail :]
     one, two = older.kinds[head : len(old) - tail], newer.kinds[head : len(new) - tail]
-    common = len(older.known & newer.known)
+    common = len(older.stem_set & newer.stem_set)
     return (
         *(head, tail, (head + tail) / max(1, least), len(one), len(two)),
         *(head - begin.count(FUNCTION), tail - end.count(FUNCTION)),
         *[(kind in one) + (kind in two) for kind in _MIDDLES],
-        common / max(1, len(older.known) + len(newer.known) - common),
+        common / max(1, len(older.stem_set) + len(newer.stem_set) - common),
     )
 
 
@@ -311,7 +311,7 @@ def _ratio(one: str, other: str) -> float:
 
 def _mask_words(each: Statement, hits: list[bool]) -> tuple[str, ...]:
     """Words as the model learns them: `=` for what both have, a kind for a name, number or time, else the stem."""
-    found = ["^", *each.shown, "$"]
+    found = ["^", *each.model_tokens, "$"]
     for place, token, hit in zip(each.places, each.words, hits, strict=True):
         if hit:
             found[place + 1] = "=" if token.kind == WORD else f"={token.kind}"

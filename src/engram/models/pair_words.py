@@ -9,19 +9,19 @@ from engram.embedding.products import dot
 from engram.model.forks import ForkedLock
 from engram.model.lazy import cached_property, dataclass
 from engram.text.confusables import fold_text
-from engram.text.polarity import canonical, is_contrastive
+from engram.text.polarity import canonical_stem, is_contrastive
 from engram.text.stems import stem
 from engram.text.verbs import is_past, kind_of, revises
 from engram.text.word_tables import read_table, word_class
 
 __all__ = [
-    "BACK",
     "FUNCTION",
     "KINDS",
     "ME",
     "NAME",
     "NOT",
     "NUMBER",
+    "REFERRING_WORDS",
     "TIME",
     "WE",
     "WORD",
@@ -37,7 +37,7 @@ NUMBER, NAME, TIME, FUNCTION, WORD = "#", "N", "T", "f", "w"
 KINDS = (NAME, NUMBER, TIME, WORD)
 """The kinds of words with a meaning of their own."""
 MARKS = 4 + len(KINDS)
-BACK = frozenset(
+REFERRING_WORDS = frozenset(
     ("it", "he", "she", "they", "that", "this", "his", "her", "its", "their", "him", "them", "those", "these")
 )
 """Words that refer to something said before."""
@@ -153,15 +153,15 @@ class Statement:
     @cached_property
     def canonical(self) -> tuple[str, ...]:
         """The stems of `words` under which opposites and rivals are found."""
-        return tuple(canonical(token.key) for token in self.words)
+        return tuple(canonical_stem(token.key) for token in self.words)
 
     @cached_property
     def contrastive(self) -> tuple[int, ...]:
-        """The places in `canonical` of words that may have an opposite or a rival."""
+        """The places in `canonical_stem` of words that may have an opposite or a rival."""
         return tuple(at for at, word in enumerate(self.canonical) if is_contrastive(word))
 
     @cached_property
-    def shown(self) -> tuple[str, ...]:
+    def model_tokens(self) -> tuple[str, ...]:
         """The tokens as the model learns them: the kind of a name, number or time, else the stem."""
         return tuple(token.stem if token.kind in (WORD, FUNCTION) else f"<{token.kind}>" for token in self.tokens)
 
@@ -181,7 +181,7 @@ class Statement:
         return "".join(token.kind for token in self.tokens if token.key not in _ARTICLES)
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def stem_set(self) -> frozenset[str]:
         """The stems without their order."""
         return frozenset(self.stems)
 
@@ -354,7 +354,7 @@ class _WordVectors:
         """Embed words; the arrays double, so that adding one by one does not copy them each time."""
         import numpy as np
 
-        rows = _embedder().summed(words)
+        rows = _embedder().sum_texts(words)
         known, size = len(self._places), len(self._places) + len(rows)
         if self._rows is None or size > len(self._rows):
             grown, lengths = np.zeros((2 * size + 1, rows.shape[1]), np.float32), np.zeros(2 * size + 1, np.float32)
@@ -386,8 +386,8 @@ def _measure_wording(text: str, tokens: tuple[Token, ...], keys: list[str]) -> t
         WE in keys,
         *(sum(column) for column in zip(_verb_kinds(""), *map(_verb_kinds, keys), strict=True)),
         keys.count(","),
-        bool(keys) and keys[0] in BACK,
-        sum(key in BACK for key in keys),
+        bool(keys) and keys[0] in REFERRING_WORDS,
+        sum(key in REFERRING_WORDS for key in keys),
         text[:1].isupper(),
     )
 

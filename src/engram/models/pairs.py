@@ -20,7 +20,7 @@ from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, Statement, re
 __all__ = [
     "LABELS",
     "LIKELY_CHANGE",
-    "SAME",
+    "MIN_SAME",
     "SURE_UPDATE",
     "Relation",
     "probabilities",
@@ -36,7 +36,7 @@ LIKELY_CHANGE = 0.60
 SURE_UPDATE = 0.75
 """The probability of an update from which the older statement may be superseded, if nothing in their words speaks against it
 (`engram.gates.certainty`): before the last training .29 of the updates reached it and .005 of the look-alikes."""
-SAME = 0.65
+MIN_SAME = 0.65
 """The probability from which the newer statement says nothing new."""
 
 FILE = Path(__file__).with_name("pairs.bin")
@@ -97,7 +97,7 @@ def relate_all(older: Sequence[str], newer: str, cosines: Sequence[float] | None
 def relate_pairs(pairs: Sequence[tuple[str, str]], *, reasons: bool = True) -> list[Relation]:
     """How the newer statement of each pair, the second, relates to the older one; many pairs cost less in one go, and less without reasons."""
     read = [(read_statement(older), read_statement(newer)) for older, newer in pairs]
-    found = [_SAME if _identical(*each) else _APART for each in read]
+    found = [_SAME if _is_identical(*each) else _APART for each in read]
     unlike = [at for at, known in enumerate(found) if known is _APART]
     if not unlike:
         return found
@@ -109,7 +109,7 @@ def relate_pairs(pairs: Sequence[tuple[str, str]], *, reasons: bool = True) -> l
     return found
 
 
-def _identical(older: Statement, newer: Statement) -> bool:
+def _is_identical(older: Statement, newer: Statement) -> bool:
     if older.stems != newer.stems or not newer.tokens:
         return False
     return [token.stem for token in older.tokens] == [token.stem for token in newer.tokens]
@@ -216,7 +216,7 @@ def _describe_replacement(pair: Alignment) -> str:
 
 def _cue(pair: Alignment, label: str) -> str:
     """The word or two of the newer statement with the most weight for a change."""
-    tokens, shown = pair.newer.tokens, pair.newer.shown
+    tokens, shown = pair.newer.tokens, pair.newer.model_tokens
     matched = {place for place, hit in zip(pair.newer.places, pair.matched_new, strict=True) if hit}
     places = [at for at, token in enumerate(tokens) if at not in matched and token.key != "," and shown[at][0] != "<"]
     following = [tokens[at + 1] if at + 1 < len(tokens) else None for at in places]

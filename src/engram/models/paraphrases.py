@@ -17,24 +17,24 @@ from engram.models.pair_features import BUCKETS, Alignments
 from engram.models.pair_words import read_statement
 from engram.models.pairs import LABELS, MEASURES, MOST_DEVIATIONS, Relation, inputs
 from engram.models.remarks import cue_patterns
-from engram.text.polarity import NormalizedStatement, read
+from engram.text.polarity import NormalizedStatement, normalize_statement
 
-__all__ = ["FILE", "SAME", "SURELY_SAME", "ParaphraseModel", "likeness", "second_inputs"]
+__all__ = ["FILE", "SAME_LOG_ODDS", "SURELY_SAME_LOG_ODDS", "ParaphraseModel", "likeness", "second_inputs"]
 
 FILE = Path(__file__).with_name("paraphrases.bin")
-SAME = -0.25
+SAME_LOG_ODDS = -0.25
 """The score from which a statement says the same. Of writers left out, and with the checks of `engram.capture.repetition`, .64 of the paraphrases of rules
 reach it, 2 of 520 pairs of different rules about one topic, 3 of 280 changed rules and 13 of 480 that were written to be mistaken for the rule."""
-SURELY_SAME = 1.4
+SURELY_SAME_LOG_ODDS = 1.4
 """The score from which nothing is lost if only one of the two is kept: none of those changed or mistaken rules reaches it."""
 _LEAST = 1e-4
-_LONGEST = 2_000
+_MAX_TEXT_CHARACTERS = 2_000
 """Characters that are searched for cues."""
 _CUES = FILE.with_name("paraphrase_cues.txt")
 _SECTIONS = ("permits", "ends", "obliges", "forbids", "repeats")
 _CONTRASTS = 23 + 3 * len(_SECTIONS)
 """Values of `_contrast` and `_compare_cues`."""
-SECOND = 1 + MEASURES + len(LABELS) + 2 + _CONTRASTS
+SECOND_STAGE_VALUES = 1 + MEASURES + len(LABELS) + 2 + _CONTRASTS
 """Values that the second stage reads."""
 
 
@@ -64,7 +64,10 @@ def second_inputs(
 
     cosine = np.nan_to_num(np.asarray(cosines, dtype=np.float32)).clip(0.0)
     contrast = np.array(
-        [(*_contrast(read(older), read(newer)), *_compare_cues(older, newer)) for older, newer in pairs],
+        [
+            (*_contrast(normalize_statement(older), normalize_statement(newer)), *_compare_cues(older, newer))
+            for older, newer in pairs
+        ],
         dtype=np.float32,
     )
     parts = (first[:, None], rows[:, :MEASURES], np.log(relations + _LEAST), cosine[:, None], cosine[:, None] ** 2)
@@ -79,8 +82,8 @@ class ParaphraseModel:
 
         self.grams: Any = np.frombuffer(stored, np.int8, BUCKETS)
         rest = np.frombuffer(stored, np.float16, offset=BUCKETS).astype(np.float32)
-        wide = (len(rest) - 3 - 3 * SECOND) // 3
-        sizes = (1, 1, wide, wide, wide, 1, SECOND, SECOND, SECOND)
+        wide = (len(rest) - 3 - 3 * SECOND_STAGE_VALUES) // 3
+        sizes = (1, 1, wide, wide, wide, 1, SECOND_STAGE_VALUES, SECOND_STAGE_VALUES, SECOND_STAGE_VALUES)
         parts = np.split(rest, np.cumsum(sizes)[:-1])
         self.gram_scale, self.bias, self.mean, self.scale, self.weights = parts[:5]
         self.second_bias, self.second_mean, self.second_scale, self.second_weights = parts[5:]
@@ -128,7 +131,7 @@ def _compare_cues(older: str, newer: str) -> Iterator[bool]:
 
 @lru_cache(maxsize=1 << 12)
 def _cues_of(statement: str) -> tuple[bool, ...]:
-    text = statement[:_LONGEST].replace("’", "'")
+    text = statement[:_MAX_TEXT_CHARACTERS].replace("’", "'")
     return tuple(bool(pattern.search(text)) for pattern in _patterns())
 
 

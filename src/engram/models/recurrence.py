@@ -16,15 +16,15 @@ from typing import Any
 from engram.embedding.products import dot
 from engram.models.pairs import Relation
 from engram.models.paraphrases import likeness
-from engram.text.polarity import read
+from engram.text.polarity import normalize_statement
 from engram.text.stems import stem
 
-__all__ = ["FEATURES", "LIKELY", "SURE", "count_negatives", "features", "recurrence"]
+__all__ = ["FEATURES", "REFUSE_LOG_ODDS", "REVIEW_LOG_ODDS", "count_negatives", "features", "recurrence"]
 
-LIKELY = 0.0
+REVIEW_LOG_ODDS = 0.0
 """The log odds from which a statement waits for review. Of the half of training/rejections that was not trained on, 63 of 70 rewordings
 reach it, 5 of 35 opposites and 3 of 70 other statements about the topic, where the exact rules of `engram.gates.comparison` find no opposite."""
-SURE = 1.0
+REFUSE_LOG_ODDS = 1.0
 """The log odds from which it is refused, if the pair model says the same: 51 of those rewordings, 2 of the opposites, none of the others."""
 FILE = Path(__file__).with_name("recurrence.json")
 FEATURES = (
@@ -58,7 +58,7 @@ def features(pairs: Sequence[tuple[str, str]], relations: Sequence[Relation]) ->
 
 
 def _values(pair: tuple[str, str], cosine: float, relation: Relation, likely: float) -> tuple[float, ...]:
-    older, newer = read(pair[0]), read(pair[1])
+    older, newer = normalize_statement(pair[0]), normalize_statement(pair[1])
     shared, union = older.content & newer.content, older.content | newer.content
     old, new = set(older.numbers), set(newer.numbers)
     is_turned = (count_negatives(pair[0]) - count_negatives(pair[1])) % 2

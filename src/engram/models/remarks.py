@@ -13,9 +13,9 @@ from typing import Any
 
 from engram.model.lazy import dataclass
 
-__all__ = ["FEATURES", "KEEP", "RemarkCues", "features", "probability"]
+__all__ = ["FEATURES", "PROPOSE_PROBABILITY", "RemarkCues", "features", "probability"]
 
-KEEP = 0.7
+PROPOSE_PROBABILITY = 0.7
 """The probability from which a remark is proposed. Of turns left out in training: 49 of 59 remarks to keep, and 6 others of 930 turns."""
 CUES = Path(__file__).with_name("remark_cues.txt")
 FILE = Path(__file__).with_name("remarks.json")
@@ -30,7 +30,7 @@ _FACTS = frozenset(("fact", "entity"))
 _CODE = re.compile(r"`[^`\n]+`|\w/\w|\w\.\w")
 _DIGIT = re.compile(r"\d")
 _MOST = 0.99
-_LONGEST = 2_000
+_MAX_TURN_CHARACTERS = 2_000
 """Characters that are looked at."""
 
 
@@ -62,14 +62,14 @@ def probability(cues: RemarkCues) -> float:
 def features(cues: RemarkCues) -> list[float]:
     """The values of `FEATURES`."""
     worth = min(max(cues.worth, 1 - _MOST), _MOST)
-    said = cues.said[:_LONGEST]
+    said = cues.said[:_MAX_TURN_CHARACTERS]
     named = bool(cues.project) and cues.project.casefold() in said.casefold()
     found = [bool(pattern.search(said)) for pattern in _patterns()]
     found[SECTIONS.index("placed")] |= named
     return [
         log(worth / (1 - worth)), float(cues.ruled), float(cues.tentative), log(len(cues.statement.split()) + 1),
         float(cues.owner == "user"), float(cues.owner == "project"), float(cues.type in _RULES), float(cues.type in _FACTS),
-        *map(float, found), float(bool(_CODE.search(said))), float(bool(_DIGIT.search(said))), float("?" in cues.turn[:_LONGEST]),
+        *map(float, found), float(bool(_CODE.search(said))), float(bool(_DIGIT.search(said))), float("?" in cues.turn[:_MAX_TURN_CHARACTERS]),
     ]  # fmt: skip
 
 

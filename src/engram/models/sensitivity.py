@@ -27,7 +27,7 @@ FRAGMENT_MARGIN = 100
 margin one in ten of 125 situations is a false alarm; of 15 sensitive fragments 14 have this one."""
 
 _WORD = re.compile(r"\w+(?:[.-]\d\w*)*|[%€$£+]")
-_LONGEST = 40
+_MAX_WORD_CHARACTERS = 40
 _CODE, _LONG_NUMBER = 6, 7
 """The lengths from which mixed letters and digits count as a code, and digits alone as an account number."""
 _PART = 4
@@ -84,7 +84,7 @@ def _read(sentence: str) -> list[tuple[str, bool]]:
 
 def _shape(word: str) -> str:
     if not any(sign.isdigit() for sign in word):
-        return word[:_LONGEST]
+        return word[:_MAX_WORD_CHARACTERS]
     signs = sum(sign.isalnum() for sign in word)
     if any(sign.isalpha() for sign in word):
         return "<code>" if signs >= _CODE else "<mixed>"

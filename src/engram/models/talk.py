@@ -15,7 +15,7 @@ from zlib import crc32
 from engram.model.lazy import dataclass
 from engram.text.word_tables import word_class
 
-__all__ = ["BUCKETS", "USER", "Clusters", "Said", "read", "sparse"]
+__all__ = ["BUCKETS", "USER", "Clusters", "SpokenSentence", "read_sentences", "sparse"]
 
 BUCKETS = 1 << 22
 """So many that two features rarely share one; the model knows which of them it was shown."""
@@ -36,7 +36,7 @@ _PLACE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenSentence:
     """A sentence as the model reads it: where it stands and its words, lower-cased, with `#` for a number."""
 
     turn: int
@@ -51,15 +51,17 @@ class Said:
         return self.words[-1:] == ("?",)
 
 
-def read(turns: Sequence[tuple[str, Sequence[str]]]) -> list[list[Said]]:
+def read_sentences(turns: Sequence[tuple[str, Sequence[str]]]) -> list[list[SpokenSentence]]:
     """The sentences of each turn, cut into words."""
     return [
-        [Said(turn, place, role, text[:_CHARACTERS], _words(text)) for place, text in enumerate(sentences)]
+        [SpokenSentence(turn, place, role, text[:_CHARACTERS], _words(text)) for place, text in enumerate(sentences)]
         for turn, (role, sentences) in enumerate(turns)
     ]
 
 
-def sparse(turns: Sequence[Sequence[Said]], clusters: Clusters) -> Iterator[tuple[Said, list[tuple[float, list[int]]]]]:
+def sparse(
+    turns: Sequence[Sequence[SpokenSentence]], clusters: Clusters
+) -> Iterator[tuple[SpokenSentence, list[tuple[float, list[int]]]]]:
     """Each sentence with its blocks: the weight of every feature in the block, and the buckets of the features."""
     earlier: dict[str, None] = {}
     for at, turn in enumerate(turns):
@@ -89,7 +91,7 @@ def _bucket(feature: str) -> int:
     return crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
-def _ngrams(said: Said) -> list[str]:
+def _ngrams(said: SpokenSentence) -> list[str]:
     words = ("^", *said.words, "$")
     return [
         *(f"w:{word}" for word in said.words),
@@ -99,7 +101,9 @@ def _ngrams(said: Said) -> list[str]:
     ]
 
 
-def _place(said: Said, turn: Sequence[Said], turns: Sequence[Sequence[Said]], at: int) -> list[str]:
+def _place(
+    said: SpokenSentence, turn: Sequence[SpokenSentence], turns: Sequence[Sequence[SpokenSentence]], at: int
+) -> list[str]:
     """Whose sentence it is, where it stands, how long it is, and whether it answers a question."""
     behind = len(turn) - 1 - said.place
     before = turns[at - 1] if at else ()
@@ -112,7 +116,7 @@ def _place(said: Said, turn: Sequence[Said], turns: Sequence[Sequence[Said]], at
     ]
 
 
-def _beside(said: Said, turn: Sequence[Said]) -> list[str]:
+def _beside(said: SpokenSentence, turn: Sequence[SpokenSentence]) -> list[str]:
     """The words of the sentences next to it in its turn."""
     before, after = turn[said.place - 1 : said.place] if said.place else (), turn[said.place + 1 : said.place + 2]
     return [
@@ -128,7 +132,7 @@ def _beside(said: Said, turn: Sequence[Said]) -> list[str]:
     ]
 
 
-def _adjacent(name: str, turns: Sequence[Sequence[Said]], at: int) -> list[str]:
+def _adjacent(name: str, turns: Sequence[Sequence[SpokenSentence]], at: int) -> list[str]:
     """The words of the turn before or of the reply."""
     if not 0 <= at < len(turns) or not any(said.words for said in turns[at]):
         return []
@@ -136,7 +140,7 @@ def _adjacent(name: str, turns: Sequence[Sequence[Said]], at: int) -> list[str]:
     return [f"{name}first:{words[0]}", f"{name}q:{turns[at][-1].asks}", *(f"{name}:{word}" for word in words)]
 
 
-def _parts(said: Said) -> list[int]:
+def _parts(said: SpokenSentence) -> list[int]:
     return list(dict.fromkeys(bucket for word in said.words for bucket in _parts_of(word)))
 
 
@@ -149,7 +153,7 @@ def _parts_of(word: str) -> tuple[int, ...]:
     return tuple(_bucket(f"~{whole[at : at + size]}") for size in _GRAMS for at in range(len(whole) - size + 1))
 
 
-def _classes(said: Said, clusters: Clusters) -> list[str]:
+def _classes(said: SpokenSentence, clusters: Clusters) -> list[str]:
     """N-grams of the clusters of the words, in which words of grammar, signs and numbers stand for themselves."""
     rows = [_row(word) for word in said.words]
     coarse, fine = (

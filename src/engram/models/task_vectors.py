@@ -54,7 +54,7 @@ _ROW = BITS // 2
 _HIGH = bytes((value >> 4) - 8 & 0xFF for value in range(256))
 _LOW = bytes((value & 15) - 8 & 0xFF for value in range(256))
 PROMPTS, NOTES = 0, 1
-ROUNDED = 127
+MAX_STORED_NUMBER = 127
 """The largest number of a stored vector."""
 LEAST, FOR_TENFOLD = 0.22, 0.06
 """How like a prompt a memory must be to be about it, among a hundred memories, so that 19 of 20 unrelated prompts find none; and how much more for ten times as
@@ -147,22 +147,22 @@ class TaskTable:
             ]
         return unit(whole)
 
-    def stored(self, situation: str, statement: str) -> bytes:
+    def encode_note(self, situation: str, statement: str) -> bytes:
         """The vector of a memory, rounded as it is stored."""
         vector = self.note(situation, statement)
         largest = max(map(abs, vector)) or 1.0
-        return array("b", [round(value / largest * ROUNDED) for value in vector]).tobytes()
+        return array("b", [round(value / largest * MAX_STORED_NUMBER) for value in vector]).tobytes()
 
     def _sum_vectors(self, text: str, side: int) -> list[float]:
         read = words(translate(text[:CHARACTERS_READ]))[:WORDS_READ]
-        total, scales = self.table.summed(read), self._scales(side)
+        total, scales = self.table.sum_words(read), self._scales(side)
         for place in self._places(read):
             row, scale = self._row(side, place), scales[place]
             halves = array("b", row.translate(_HIGH) + row.translate(_LOW))
             total = [value + scale * more for value, more in zip(total, halves, strict=True)]
         return total
 
-    def notes(self, notes: Sequence[tuple[str, str]]) -> list[bytes]:
+    def encode_notes(self, notes: Sequence[tuple[str, str]]) -> list[bytes]:
         """The vectors of many memories (situation, statement), rounded as they are stored."""
         import numpy as np
 
@@ -173,7 +173,7 @@ class TaskTable:
         whole = said * self._many([statement for _, statement in notes])
         whole += about * has * self._many([situation for situation, _ in notes])
         largest = np.abs(whole).max(axis=1, keepdims=True)
-        rounded = np.rint(whole / np.where(largest, largest, 1) * ROUNDED).astype(np.int8)
+        rounded = np.rint(whole / np.where(largest, largest, 1) * MAX_STORED_NUMBER).astype(np.int8)
         return [row.tobytes() for row in rounded]
 
     def _many(self, texts: Sequence[str]) -> "Matrix32":
@@ -184,7 +184,7 @@ class TaskTable:
         from engram.embedding.static import StaticEmbedder
 
         read = [words(translate(text[:CHARACTERS_READ]))[:WORDS_READ] for text in texts]
-        total = StaticEmbedder().summed([" ".join(one) for one in read])
+        total = StaticEmbedder().sum_texts([" ".join(one) for one in read])
         rows, scales = self._matrix, np.asarray(self._scales(NOTES))
         for place, one in enumerate(read):
             own = self._places(one)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engram.embedding.products import dot
 from engram.model.lazy import dataclass
 from engram.models.arrays import read_arrays
-from engram.models.talk import USER, Said, read, sparse
+from engram.models.talk import USER, SpokenSentence, read_sentences, sparse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CATEGORIES",
     "DURATIONS",
-    "KEEP",
     "KEEP_ALONE",
-    "MAYBE",
     "MAYBE_ALONE",
     "MOODS",
     "OWNERS",
+    "PROPOSE_PROBABILITY",
+    "REVIEW_PROBABILITY",
     "Judgement",
     "Turn",
     "judge",
@@ -58,10 +58,10 @@ WHOLE, ALONE = "whole", "alone"
 """The two ensembles: for a conversation, and for an exchange alone."""
 SHARE = 0.25
 """What the ensemble of exchanges counts in a conversation, chosen leave-one-writer-out."""
-KEEP = 0.81
+PROPOSE_PROBABILITY = 0.81
 """From this probability on, a sentence is proposed as a memory: of conversations by writers left out, recall .77 and precision .94, and two of a hundred
 exchanges with nothing to keep leave something."""
-MAYBE = 0.35
+REVIEW_PROBABILITY = 0.35
 """From this probability on, it becomes a candidate that waits for review."""
 KEEP_ALONE, MAYBE_ALONE = 0.80, 0.55
 """The same for a sentence that is all that was said: nothing around it tells what it is about (recall .64, precision .94)."""
@@ -100,7 +100,7 @@ class Judgement:
 
 def judge(turns: Sequence[Turn]) -> list[list[Judgement]]:
     """A list for each turn, with a judgement of each of its sentences. The more of the conversation is given, the better."""
-    said = read(turns)
+    said = read_sentences(turns)
     if not any(said):
         return [[] for _ in turns]
     model, around = _model(), Surroundings(said)
@@ -122,11 +122,11 @@ def unit(vectors: Floats) -> Floats:
 class Surroundings:
     """The sentences of a conversation with the vectors of each and of what is around it."""
 
-    def __init__(self, turns: Sequence[Sequence[Said]]) -> None:
+    def __init__(self, turns: Sequence[Sequence[SpokenSentence]]) -> None:
         import numpy as np
 
         flat = [said for turn in turns for said in turn]
-        self._turns, self._vectors = turns, _embedder().summed([said.text for said in flat])
+        self._turns, self._vectors = turns, _embedder().sum_texts([said.text for said in flat])
         self._units = unit(self._vectors)
         self._starts = np.cumsum([0, *(len(turn) for turn in turns)]).tolist()
         users = np.array([said.role == USER for said in flat])
@@ -169,7 +169,7 @@ class Surroundings:
     def _turn_vector(self, at: int, none: Floats) -> Floats:
         return self._by_turn[at] if 0 <= at < len(self._turns) else none
 
-    def _scores(self, scores: Floats, at: int, said: Said) -> Floats:
+    def _scores(self, scores: Floats, at: int, said: SpokenSentence) -> Floats:
         """Its own scores, its neighbours', those of the rest of its turn and of what the user said before."""
         import numpy as np
 
@@ -188,7 +188,7 @@ class Surroundings:
             ]
         )
 
-    def _place(self, scores: Floats, at: int, said: Said) -> list[float]:
+    def _place(self, scores: Floats, at: int, said: SpokenSentence) -> list[float]:
         """Where it stands, whether a question is before or after it, and its shape."""
         import numpy as np
 
@@ -210,7 +210,7 @@ class Surroundings:
             *(length, length / max(1, len(words))),
         ]
 
-    def _likeness(self, at: int, said: Said) -> list[float]:
+    def _likeness(self, at: int, said: SpokenSentence) -> list[float]:
         """How like it is to the sentence before, the turn before, the reply, and what the user said before."""
         own = self._of(self._units, at)
         mine, none = own[said.place], own[0] * 0
@@ -255,7 +255,7 @@ class Worth:
         self._clusters = (coarse.tobytes(), fine.tobytes())
         self._trees = {name: _ensemble(name, arrays) for name in (ALONE, WHOLE)}
 
-    def linear(self, turns: Sequence[Sequence[Said]], dense: Floats) -> tuple[Floats, Floats]:
+    def linear(self, turns: Sequence[Sequence[SpokenSentence]], dense: Floats) -> tuple[Floats, Floats]:
         """The scores of each sentence: for worth and the moods, and for the other labels."""
         import numpy as np
 

@@ -11,7 +11,7 @@ from engram.model.errors import UnreadableData
 from engram.readers.json_reader import parse_decimal, parse_integer, refuse_constant
 from engram.readers.limits import MAX_DEPTH, check_depth
 
-LONGEST_ITEM = 64 * 1024 * 1024
+MAX_ITEM_CHARS = 64 * 1024 * 1024
 """Characters of one item."""
 _FIRST_STEP = 1 << 16
 _SPACE = " \t\r\n"
@@ -36,9 +36,9 @@ class _JsonList:
         self._stream, self._where = stream, where
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict").decode
         self._scan = json.JSONDecoder(
-            parse_int=self._noting(parse_integer),
-            parse_float=self._noting(parse_decimal),
-            parse_constant=self._noting(refuse_constant),
+            parse_int=self._record_errors(parse_integer),
+            parse_float=self._record_errors(parse_decimal),
+            parse_constant=self._record_errors(refuse_constant),
         ).raw_decode
         self._bad_number = ""
         self._text, self._at, self._ended, self._size = "", 0, False, 0
@@ -46,16 +46,16 @@ class _JsonList:
 
     def next(self) -> Any:
         """The next item, or `_END`."""
-        sign = self._sign()
+        sign = self._next_character()
         if not self._open and sign != "[":
             raise UnreadableData("expected a JSON list", where=self._where)
         if self._open and sign == "]":
             return _END
         if self._open and sign and sign != ",":
-            raise self._damaged()
+            raise self._damage_error()
         first, self._open = not self._open, True
         self._at += 1
-        sign = self._sign()
+        sign = self._next_character()
         if sign == "]" and first:
             return _END
         if not sign:
@@ -71,25 +71,25 @@ class _JsonList:
         while True:
             while end < len(self._text) and self._text[end] in _OF_NUMBERS:
                 end += 1
-            if end < len(self._text) or end - self._at > LONGEST_ITEM:
+            if end < len(self._text) or end - self._at > MAX_ITEM_CHARS:
                 return
             end -= self._at
-            if not self._more(_FIRST_STEP):
+            if not self._read_more(_FIRST_STEP):
                 return
 
-    def _damaged(self) -> UnreadableData:
+    def _damage_error(self) -> UnreadableData:
         return UnreadableData(
             f"not JSON near byte {self._size:,}: the file is incomplete or damaged", where=self._where
         )
 
-    def _sign(self) -> str:
+    def _next_character(self) -> str:
         """The next character that is no space; "" at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self._more(_FIRST_STEP):
+            if not self._read_more(_FIRST_STEP):
                 return ""
 
     def _item(self) -> Any:
@@ -103,17 +103,17 @@ class _JsonList:
             except UnreadableData as error:
                 return error
             except (json.JSONDecodeError, RecursionError) as error:
-                if len(self._text) - self._at > LONGEST_ITEM:
+                if len(self._text) - self._at > MAX_ITEM_CHARS:
                     raise UnreadableData(
-                        f"an item of more than {LONGEST_ITEM:,} characters", where=self._where
+                        f"an item of more than {MAX_ITEM_CHARS:,} characters", where=self._where
                     ) from None
                 if isinstance(error, RecursionError):
                     raise UnreadableData(f"nested deeper than {MAX_DEPTH} levels", where=self._where) from None
-                if not self._more(step):
-                    raise self._damaged() from None
+                if not self._read_more(step):
+                    raise self._damage_error() from None
                 step *= 2
 
-    def _noting(self, parse: Callable[[str], float]) -> Callable[[str], float]:
+    def _record_errors(self, parse: Callable[[str], float]) -> Callable[[str], float]:
         """The same parser of a number, but it notes its error, so that the item is read to its end."""
 
         def parse_or_note(text: str) -> float:
@@ -125,7 +125,7 @@ class _JsonList:
 
         return parse_or_note
 
-    def _more(self, size: int) -> bool:
+    def _read_more(self, size: int) -> bool:
         """Read on; False at the end."""
         if self._ended:
             return False

@@ -71,7 +71,7 @@ def parse_yaml(
     spare = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
     stand_ins = dict(zip(map(ord, _OLD_BREAKS), spare, strict=False))
     document = _Parser(text.translate(stand_ins), where, text_keys, list_key).document()
-    document.tree = _translated(document.tree, {ord(stand_in): mark for mark, stand_in in stand_ins.items()})
+    document.tree = _translate_strings(document.tree, {ord(stand_in): mark for mark, stand_in in stand_ins.items()})
     return document
 
 
@@ -95,13 +95,13 @@ def resolve_scalar(text: str) -> Any:
     return text
 
 
-def _translated(tree: Any, table: dict[int, int]) -> Any:
+def _translate_strings(tree: Any, table: dict[int, int]) -> Any:
     if isinstance(tree, str):
         return tree.translate(table)
     if isinstance(tree, list):
-        return [_translated(item, table) for item in tree]
+        return [_translate_strings(item, table) for item in tree]
     if isinstance(tree, dict):
-        return {_translated(key, table): _translated(item, table) for key, item in tree.items()}
+        return {_translate_strings(key, table): _translate_strings(item, table) for key, item in tree.items()}
     return tree
 
 

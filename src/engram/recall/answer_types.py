@@ -15,7 +15,7 @@ __all__ = ["TYPES", "find_asked_types", "find_head_terms", "measure_stated_types
 
 TYPES = ("money", "count", "measure", "time", "place", "person", "reason", "contact", "name", "colour")
 _STATED = ("money", "measure", "time", "place", "person", "reason", "contact", "colour")
-PARTLY = 0.5
+PARTIAL_TYPE_MATCH = 0.5
 """What a value counts that may be of the type asked for: a number without its unit."""
 _CONTACT_DIGITS = 5
 """Digits of a number from which it is more likely a telephone number, a code or an account than an amount."""
@@ -59,14 +59,14 @@ def measure_stated_types(statement: Collection[str], about: Collection[str], ask
     number = float(numbers > 0)
     has = {name: float(kinds >> place & 1) for place, name in enumerate(_STATED)}
     return [
-        number * max(has["money"], PARTLY),
+        number * max(has["money"], PARTIAL_TYPE_MATCH),
         number,
-        max(number * PARTLY, has["measure"] * (number or PARTLY)),
+        max(number * PARTIAL_TYPE_MATCH, has["measure"] * (number or PARTIAL_TYPE_MATCH)),
         has["time"],
         has["place"],
-        1.0 if names else has["person"] * PARTLY,
+        1.0 if names else has["person"] * PARTIAL_TYPE_MATCH,
         has["reason"],
-        max(has["contact"], number * PARTLY),
+        max(has["contact"], number * PARTIAL_TYPE_MATCH),
         float(names > 0),
         has["colour"],
         float(names),
@@ -85,7 +85,7 @@ _NUMBER = 1 << len(_STATED)
 @lru_cache(maxsize=20_000)
 def _kinds(term: str) -> int:
     """The types that an index term states, a bit for each, and whether it is a number."""
-    found = _stated().get(term, 0)
+    found = _type_bits().get(term, 0)
     digits = sum(map(str.isdigit, term))
     if digits:
         found |= _NUMBER
@@ -95,7 +95,7 @@ def _kinds(term: str) -> int:
 
 
 @cache
-def _stated() -> dict[str, int]:
+def _type_bits() -> dict[str, int]:
     kinds: dict[str, int] = {}
     for place, name in enumerate(_STATED):
         for word in word_class("answertypes", f"{name}_stated"):

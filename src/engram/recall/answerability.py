@@ -22,7 +22,7 @@ from engram.recall.query import SearchQuery
 from engram.recall.similarity import Floats, Integers, rarity
 from engram.store.protocol import Candidates
 
-__all__ = ["EVIDENCE", "FILE", "Compared", "answer_probabilities", "answer_rows", "measure_answerability"]
+__all__ = ["EVIDENCE", "FILE", "ComparedMemory", "answer_probabilities", "answer_rows", "measure_answerability"]
 
 FILE = Path(__file__).with_name("answerability.npz")
 NOT_ASKED = -1.0
@@ -35,7 +35,7 @@ EVIDENCE = (
 """What `measure_answerability` says of each passage, in this order."""
 
 
-class Compared(NamedTuple):
+class ComparedMemory(NamedTuple):
     """A memory compared with a question."""
 
     evidence: Floats
@@ -102,7 +102,7 @@ def _measure_terms(query: SearchQuery, counts: Floats, total: int, exact: Floats
     return out
 
 
-def answer_rows(question: str, compared: Sequence[Compared], usual: float) -> Floats:
+def answer_rows(question: str, compared: Sequence[ComparedMemory], usual: float) -> Floats:
     """The input of the trees: a row for each memory. `usual` is the usual likeness for the question."""
     words = len(question.split())
     if not compared:

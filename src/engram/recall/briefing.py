@@ -13,7 +13,7 @@ from engram.text.tokens import query_terms
 from engram.text.word_tables import read_table
 
 MOST_QUERIES = 3
-LONGEST_QUERY = 24
+MAX_QUERY_WORDS = 24
 """Words of one question."""
 _AND = r"(?:and then|and|then|und|et)\s++(?=[a-z]++\b)"
 _JOINT = re.compile(rf"[;\n][;\s]*+(?:{_AND})?|(?:,|(?<!\s))\s++{_AND}|,\s++(?=[a-z]++\b)", re.IGNORECASE)
@@ -46,9 +46,9 @@ def queries_of(task: str) -> tuple[str, ...]:
     task = task[:MAX_TASK_CHARS]
     clauses = [clause for sentence in split_sentences(task) for clause in _clauses(sentence)]
     if len(clauses) > 1:
-        queries = [_joined(group) for group in _grouped([_as_task(clause) for clause in clauses])]
+        queries = [_join_clauses(group) for group in _group_clauses([_as_task(clause) for clause in clauses])]
     else:
-        whole = _joined([_as_task(task)])
+        whole = _join_clauses([_as_task(task)])
         queries = [whole, *_activity_and_domain(whole)]
     found: dict[frozenset[str], str] = {}
     for query in queries:
@@ -57,16 +57,16 @@ def queries_of(task: str) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _grouped(clauses: list[str]) -> list[list[str]]:
+def _group_clauses(clauses: list[str]) -> list[list[str]]:
     """The clauses in their order, in at most `MOST_QUERIES` groups of about the same size."""
     groups = min(len(clauses), MOST_QUERIES)
     ends = [len(clauses) * number // groups for number in range(groups + 1)]
     return [clauses[start:end] for start, end in pairwise(ends)]
 
 
-def _joined(clauses: Sequence[str]) -> str:
+def _join_clauses(clauses: Sequence[str]) -> str:
     """One question about all of these; each keeps its first words."""
-    room = max(1, LONGEST_QUERY // len(clauses))
+    room = max(1, MAX_QUERY_WORDS // len(clauses))
     return " ".join(" ".join(clause.split()[:room]) for clause in clauses)
 
 

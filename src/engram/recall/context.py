@@ -13,45 +13,45 @@ from engram.agents.registry import all_agents
 from engram.agents.sources.source import Source, SourceHit
 from engram.agents.transcripts.session import problem_of
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
-from engram.recall.cutoff import ABOUT
+from engram.recall.cutoff import ABOUT_FLOOR
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, is_summary, label_of, line_of, newest_summaries_first, part_lines, remark_of
 from engram.recall.sources.catalog import Cancelled, SourceCatalog
-from engram.recall.sources.refinement import CONSIDERED, SourceRefiner
+from engram.recall.sources.refinement import MAX_CONSIDERED_PASSAGES, SourceRefiner
 from engram.recall.sources.sessions import is_here, short_name, spoken_lines
 from engram.store.protocol import Progress
-from engram.text.display import longest_fitting, notice, quoted, word
+from engram.text.display import longest_fitting, notice, quote_text, safe_word
 from engram.text.time.zone import in_zone
 
 if TYPE_CHECKING:
     from engram.model.hit import EarlierSession
     from engram.model.memory import Memory
 
-BUDGET = 10_240
+MAX_ANSWER_BYTES = 10_240
 """Bytes of the answer to a question."""
-RECENT = 15_360
+MAX_RECENT_BYTES = 15_360
 """Bytes of what is shown without a question."""
-LEAST_BUDGET = 500
+MIN_ANSWER_BYTES = 500
 JUST_NOW = timedelta(minutes=10)
 """What was said since then, the agent that asks still knows; its own question would be the best match."""
-QUARTER = 0.25
+MIN_SHARE_IN_PHASE = 0.25
 """Of the relevance of the best passage of a phase: what is less relevant only takes room."""
-MOST_OF_PHASE = 5
+MAX_PHASE_PASSAGES = 5
 """Passages of one phase."""
-LONGEST_SNIPPET = 900
+MAX_SNIPPET_BYTES = 900
 """Bytes of one passage."""
-LEAST_SNIPPET = 60
-SUMMARY = 1_200
+MIN_SNIPPET_BYTES = 60
+MAX_SUMMARY_BYTES = 1_200
 """Bytes of a model's summary."""
-LONGEST_TURN = 1_200
+MAX_TURN_BYTES = 1_200
 """Bytes of one turn of a recent session."""
-LEAST_RECENT = 200
+MIN_SESSION_BYTES = 200
 """Bytes that are worth another session."""
-OF_MEMORIES = 5
+MEMORY_BUDGET_DIVISOR = 5
 """Without a question, one part in so many of the budget is for memories."""
-SPAN = timedelta(hours=24)
+ASSUMED_SESSION_LENGTH = timedelta(hours=24)
 """How long the oldest session is taken to have lasted, where nothing says when it began."""
-FURTHER = "further"
+FURTHER_PHASE = "further"
 """The phase of what is possibly related, unconfirmed, no longer current or known in other projects."""
 TITLES: dict[str, str] = {
     "memories": "Memories",
@@ -163,7 +163,7 @@ class ContextRecaller:
             fits = [self._add(page, section) for section in _unique(_memory_sections(found))]
             if not all(fits):
                 return "budget"  # sources come after all memories
-            for section in self._from_sources(queries, page):
+            for section in self._source_sections(queries, page):
                 self._add(page, section)
             for section in _further_sections(found):
                 self._add(page, section)
@@ -179,26 +179,26 @@ class ContextRecaller:
         if self.cancelled():
             raise _Stopped("cancelled")
 
-    def _from_sources(self, queries: Sequence[SearchQuery], page: Page) -> Iterator[ContextSection]:
+    def _source_sections(self, queries: Sequence[SearchQuery], page: Page) -> Iterator[ContextSection]:
         self._check()
         if not queries:
             return
-        if page.room("") < LEAST_SNIPPET:
+        if page.room("") < MIN_SNIPPET_BYTES:
             raise _Stopped("budget")
         self.catalog.refresh(self.progress, self.cancelled)
         self._check()
         if not self.catalog.has_sources:
             return
         seen: set[str] = set()
-        asked = _together(queries)
-        hits = _merged([self.catalog.search(query, list(KINDS.values())) for query in queries])
-        hits = [hit for hit in hits if not self._just_heard(hit)]
+        asked = _combine_questions(queries)
+        hits = _merge_hits([self.catalog.search(query, list(KINDS.values())) for query in queries])
+        hits = [hit for hit in hits if not self._is_just_heard(hit)]
         for phase, kinds in KINDS.items():
-            yield from self._of_phase(
-                phase, _about([hit for hit in hits if hit.source.kind in kinds]), asked, page, seen
+            yield from self._phase_sections(
+                phase, _filter_relevant([hit for hit in hits if hit.source.kind in kinds]), asked, page, seen
             )
 
-    def _just_heard(self, hit: SourceHit) -> bool:
+    def _is_just_heard(self, hit: SourceHit) -> bool:
         """Whether the agent that asks has just heard it: it started this program, and a session here said this a moment ago."""
         at = hit.passage.time
         if hit.source.kind != "session" or at is None or self.clock() - at >= JUST_NOW:
@@ -206,21 +206,21 @@ class ContextRecaller:
         environment = self.catalog.places.environment
         return any(agent.inside_variable and environment.get(agent.inside_variable) for agent in all_agents())
 
-    def _of_phase(
+    def _phase_sections(
         self, phase: str, hits: Sequence[SourceHit], query: SearchQuery, page: Page, seen: set[str]
     ) -> Iterator[ContextSection]:
         from engram.recall.ranking import excerpt
 
-        for hit, quote in self._chosen(hits, query.text, seen)[:MOST_OF_PHASE]:
+        for hit, quote in self._choose_hits(hits, query.text, seen)[:MAX_PHASE_PASSAGES]:
             self._check()
             text = quote or excerpt(hit.passage.text, query.terms)
             where = provenance_of(hit, self.catalog.places.home, self.zone)
-            room = min(LONGEST_SNIPPET, page.room(TITLES[phase]) - _size(where) - 10)
-            if room < LEAST_SNIPPET:
+            room = min(MAX_SNIPPET_BYTES, page.room(TITLES[phase]) - _size(where) - 10)
+            if room < MIN_SNIPPET_BYTES:
                 raise _Stopped("budget")
-            yield _section(phase, where, fitted(text, room), hit.relevance)
+            yield _section(phase, where, fit_text(text, room), hit.relevance)
 
-    def _chosen(self, hits: Sequence[SourceHit], question: str, seen: set[str]) -> list[tuple[SourceHit, str]]:
+    def _choose_hits(self, hits: Sequence[SourceHit], question: str, seen: set[str]) -> list[tuple[SourceHit, str]]:
         """The hits of a phase in their order, each text once, with the words a model quotes of it, or ""."""
         asked = " ".join(question.split())
         fresh: list[SourceHit] = []
@@ -231,7 +231,7 @@ class ContextRecaller:
                 fresh.append(hit)
         if self.refiner is None:
             return [(hit, "") for hit in fresh]
-        considered = fresh[:CONSIDERED]
+        considered = fresh[:MAX_CONSIDERED_PASSAGES]
         chosen = self.refiner.choose(question, [hit.passage.text for hit in considered])
         return [(hit, "") for hit in fresh] if chosen is None else [(considered[at], quote) for at, quote in chosen]
 
@@ -239,7 +239,7 @@ class ContextRecaller:
         """A model's summary of what was found; "" without one, or where it was cancelled."""
         if self.refiner is None or not page.summed_up or not page.sections or self.cancelled():
             return ""
-        return fitted(self.refiner.summarise(query, page.text), SUMMARY)
+        return fit_text(self.refiner.summarise(query, page.text), MAX_SUMMARY_BYTES)
 
     # -- without a question
 
@@ -253,21 +253,23 @@ class ContextRecaller:
 
         If there are no transcripts, it gets the newest memories. Returns why it ended early, or "".
         """
-        said = Page(page.budget - page.budget // OF_MEMORIES)
+        said = Page(page.budget - page.budget // MEMORY_BUDGET_DIVISOR)
         spans: list[tuple[datetime, datetime]] = []
         stopped = ""
         try:
             for source, older in zip(self.catalog.sessions, [*self.catalog.sessions[1:], None], strict=False):
                 self._check()
                 if self._add_session(source, said):
-                    spans.append((older.modified if older else source.modified - SPAN, source.modified))
+                    spans.append(
+                        (older.modified if older else source.modified - ASSUMED_SESSION_LENGTH, source.modified)
+                    )
         except _Stopped as stop:
             stopped = str(stop)
         since, until = (spans[-1][0], max(until for _, until in spans)) if spans else (None, None)
         room = Page(page.budget - said.used - 1)
         for session in summarised:
             line = session.text.removeprefix("- ")
-            room.add(ContextSection("recent", "Summaries of sessions", word(session.id), line, line))
+            room.add(ContextSection("recent", "Summaries of sessions", safe_word(session.id), line, line))
         for memory in memories(since, until):
             room.add(_memory_section(memory, "Memories from these sessions" if spans else "Newest memories"))
         page.sections += [*said.sections, *room.sections]
@@ -278,7 +280,7 @@ class ContextRecaller:
         """Add the end of a session, as much as there is room for; False where it is of another project or says nothing."""
         title = f"{notice(source.title)} ({shown_path(source, self.catalog.places.home)})"
         room = page.room(title)
-        if room < LEAST_RECENT:
+        if room < MIN_SESSION_BYTES:
             raise _Stopped("budget")
         try:
             directory, lines = spoken_lines(source, room)
@@ -292,8 +294,10 @@ class ContextRecaller:
         for line in reversed(lines):
             at = f" {in_zone(line.at, self.zone):%m-%d %H:%M}" if line.at is not None else ""
             where = f"{name}{at} {line.role}"
-            text = fitted(line.text, min(LONGEST_TURN, room - _size(where) - 10)) if room > LEAST_SNIPPET else ""
-            section = ContextSection("recent", title, where, notice(text), f"{where}: {quoted(text)}")
+            text = (
+                fit_text(line.text, min(MAX_TURN_BYTES, room - _size(where) - 10)) if room > MIN_SNIPPET_BYTES else ""
+            )
+            section = ContextSection("recent", title, where, notice(text), f"{where}: {quote_text(text)}")
             if not text or _size(section.line) + 1 > room:
                 break
             room -= _size(section.line) + 1
@@ -305,20 +309,20 @@ class ContextRecaller:
 
 def with_summary(summary: str, model: str, text: str) -> str:
     """The findings below their summary, which is marked as a model's words."""
-    return f"## Summary by {word(model)}, of the lines below\n{quoted(summary)}\n\n{text}" if summary else text
+    return f"## Summary by {safe_word(model)}, of the lines below\n{quote_text(summary)}\n\n{text}" if summary else text
 
 
 def _memory_section(memory: "Memory", title: str) -> ContextSection:
     from engram.model.hit import Hit
 
     hit = Hit(memory.id, "memory", 0.0, memory.statement, memory)
-    text = fitted(memory.statement, LONGEST_SNIPPET)
-    line = f"{label_of(hit)}: {quoted(text)}{remark_of(hit, dated=False)}"
+    text = fit_text(memory.statement, MAX_SNIPPET_BYTES)
+    line = f"{label_of(hit)}: {quote_text(text)}{remark_of(hit, dated=False)}"
     return ContextSection("memories", title, label_of(hit), notice(text), line, id=memory.id)
 
 
 def _section(phase: str, where: str, text: str, relevance: float) -> ContextSection:
-    return ContextSection(phase, TITLES[phase], where, notice(text), f"{where}: {quoted(text)}", relevance)
+    return ContextSection(phase, TITLES[phase], where, notice(text), f"{where}: {quote_text(text)}", relevance)
 
 
 def _memory_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
@@ -338,7 +342,7 @@ def _further_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
             for line in lines:
                 if line not in seen:
                     seen.add(line)
-                    yield ContextSection(FURTHER, heading.rstrip(":"), "", line, line)
+                    yield ContextSection(FURTHER_PHASE, heading.rstrip(":"), "", line, line)
 
 
 def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
@@ -349,13 +353,13 @@ def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
             yield section
 
 
-def _together(queries: Sequence[SearchQuery]) -> SearchQuery:
+def _combine_questions(queries: Sequence[SearchQuery]) -> SearchQuery:
     """All questions as one, for choosing among what they found."""
     terms = dict.fromkeys(term for query in queries for term in query.terms)
     return replace(queries[0], text="; ".join(query.text for query in queries), terms=tuple(terms))
 
 
-def _merged(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:
+def _merge_hits(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:
     """The hits of several questions, each once with its best relevance, most relevant first."""
     best: dict[int, SourceHit] = {}
     for hit in (hit for hits in found for hit in hits):
@@ -364,9 +368,9 @@ def _merged(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:
     return sorted(best.values(), key=lambda hit: (-hit.relevance, -hit.score, hit.n))
 
 
-def _about(hits: Sequence[SourceHit]) -> list[SourceHit]:
+def _filter_relevant(hits: Sequence[SourceHit]) -> list[SourceHit]:
     """The hits of one phase that are likely enough about the question, and not far less so than the best of them."""
-    floor = max(ABOUT, QUARTER * hits[0].relevance) if hits else ABOUT
+    floor = max(ABOUT_FLOOR, MIN_SHARE_IN_PHASE * hits[0].relevance) if hits else ABOUT_FLOOR
     return [hit for hit in hits if hit.relevance >= floor]
 
 
@@ -377,23 +381,23 @@ def provenance_of(hit: SourceHit, home: Path, zone: tzinfo) -> str:
         at = hit.passage.time or hit.source.modified
         return f"session of {in_zone(at, zone):%Y-%m-%d %H:%M} ({where})"
     if hit.source.kind == "skill" and hit.source.title:
-        where = f"skill {quoted(hit.source.title)} ({where})"
-    return f"{where} § {quoted(hit.passage.section)}" if hit.passage.section else where
+        where = f"skill {quote_text(hit.source.title)} ({where})"
+    return f"{where} § {quote_text(hit.passage.section)}" if hit.passage.section else where
 
 
 def shown_path(source: Source, home: Path) -> str:
     """A source's path as people write it; quoted where it might pass for something else."""
     path = Path(source.name.partition("#")[0])
     name = f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
-    return name if _PLAIN_PATH.fullmatch(name) else quoted(name)
+    return name if _PLAIN_PATH.fullmatch(name) else quote_text(name)
 
 
-def fitted(text: str, room: int) -> str:
+def fit_text(text: str, room: int) -> str:
     """The text within so many bytes: whole sentences or lines where one fits, else whole words."""
     from engram.text.sentences import SENTENCE_END
 
     def fits(part: str) -> bool:
-        return _size(quoted(part)) <= room
+        return _size(quote_text(part)) <= room
 
     if fits(text):
         return text

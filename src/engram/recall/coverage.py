@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.hit import Hit
 from engram.model.memory import Memory
-from engram.recall.cutoff import LOOKED_UP, SURE, asks_for_several, best_of, is_read
+from engram.recall.cutoff import LOOKED_UP_RELEVANCE, SURE_RELEVANCE, asks_for_several, best_relevance, is_read
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
@@ -36,7 +36,9 @@ def find_covering_less(
     """The ids of the memories that are about another entity, or cover less of the question than another hit. `searched` are the hits of
     the search, whatever their relevance. A memory covers what those cover that it replaced; one that was looked up needs no word of the question.
     """
-    hits = [hit for hit in hits if hit.memory is not None and hit.relevance < LOOKED_UP and not _is_for_task(hit)]
+    hits = [
+        hit for hit in hits if hit.memory is not None and hit.relevance < LOOKED_UP_RELEVANCE and not _is_for_task(hit)
+    ]
     siblings = find_siblings(question, searched)
     # A memory about the named entity that says nothing of what its siblings say does not answer either.
     names = {term for name in entities(question) for term in query_terms(name)} if siblings else set()
@@ -54,11 +56,11 @@ def find_covering_less(
     standard = [hit for hit in rivals if not is_read(hit)] or rivals
     most = max([shares[hit.id] for hit in standard if hit in hits], default=0.0)
     if asks_for_several(question):
-        far = [hit for hit in hits if hit.relevance < MIN_SHARE_OF_SEVERAL * best_of(hits)]
+        far = [hit for hit in hits if hit.relevance < MIN_SHARE_OF_SEVERAL * best_relevance(hits)]
         return siblings | {hit.id for hit in far if shares[hit.id] < MIN_SHARE_OF_SEVERAL * most}
     # A sibling may have the words of the question where the answer has others, so it refutes only what is unlikely.
     most_of_all = max(shares[hit.id] for hit in standard)
-    least = {hit.id: MIN_SHARE * (most if hit.relevance >= SURE else most_of_all) for hit in hits}
+    least = {hit.id: MIN_SHARE * (most if hit.relevance >= SURE_RELEVANCE else most_of_all) for hit in hits}
     return siblings | {hit.id for hit in hits if shares[hit.id] < least[hit.id]}
 
 
@@ -102,10 +104,10 @@ def _compare(terms: Sequence[str], told: Sequence[Collection[str]]) -> "tuple[np
     import numpy as np
 
     from engram.recall.ranking import shared_lexicon
-    from engram.recall.similarity import TermSimilarity, alike
+    from engram.recall.similarity import TermSimilarity, match_words
 
     lexicon = shared_lexicon(alike=True)
-    rows = [alike(terms, lexicon.read(" ".join(sorted(words)))[0], lexicon) for words in told]
+    rows = [match_words(terms, lexicon.read(" ".join(sorted(words)))[0], lexicon) for words in told]
     exact = np.array([row.same.any(axis=1) for row in rows])
     near = np.array([row.cosines.max(axis=1, initial=0.0) for row in rows])
     near[near < TermSimilarity().floor] = 0.0

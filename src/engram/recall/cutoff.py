@@ -15,45 +15,45 @@ from engram.rules.sources import is_evidence
 from engram.text.word_tables import word_class
 
 __all__ = [
-    "ABOUT",
-    "HALF",
-    "HELPFUL",
-    "LOOKED_UP",
+    "ABOUT_FLOOR",
+    "INJECT_FLOOR",
+    "LOOKED_UP_RELEVANCE",
+    "MAX_NEAREST",
     "MIN_KNOWN",
-    "MOST_NEAREST",
-    "NEAREST",
-    "SURE",
-    "about",
-    "among",
+    "MIN_SHARE_OF_BEST",
+    "NEAREST_FLOOR",
+    "SURE_RELEVANCE",
+    "apply_floor",
     "asks_for_several",
-    "at_least",
-    "below",
-    "best_of",
-    "checked_relevance",
+    "best_relevance",
+    "check_relevance",
+    "derive_hits",
+    "filter_hits",
+    "filtered_below",
     "is_about",
     "is_read",
-    "kept",
-    "looked_up",
+    "keep_relevant",
     "mark_found_by",
-    "nearest",
-    "said_first",
+    "mark_looked_up",
+    "nearest_hits",
+    "put_evidence_last",
 ]  # fmt: skip
 
-ABOUT = 0.08
+ABOUT_FLOOR = 0.08
 """From this relevance on a hit is taken to be about the question."""
 MIN_KNOWN = 0.15
 """The floor of what `recall` answers with; the nearest hits below it are possibly related. docs/benchmarks.md has the share of unanswerable questions
 that get no answer above it."""
-HELPFUL = 0.05
+INJECT_FLOOR = 0.05
 """The floor of `inject` and of context blocks: in a prompt a useless line costs less than a missing one."""
-SURE = 0.5
+SURE_RELEVANCE = 0.5
 """More likely about the question than not: for callers that act on a hit without showing it to a person."""
-HALF = 0.5
+MIN_SHARE_OF_BEST = 0.5
 """Where one thing is asked for: a hit less than half as likely as the best one is about something else."""
-NEAREST = 0.01
+NEAREST_FLOOR = 0.01
 """The floor of the closest results, shown where nothing answers."""
-MOST_NEAREST = 3
-LOOKED_UP = 1.0
+MAX_NEAREST = 3
+LOOKED_UP_RELEVANCE = 1.0
 """The relevance of a hit looked up by conflict key, lineage or time; `found_by` in its trace says which."""
 _ABOUT_SOMEBODY = frozenset((("know", "about"), ("me", "about"), ("known", "about"), ("everything", "about")))
 _PLURAL_BE = frozenset(("are", "were", "aren't", "weren't"))
@@ -67,17 +67,17 @@ _LONGEST_PHRASE = 5
 
 def is_about(hit: Hit) -> bool:
     """Whether a hit is likely enough about the question to answer it."""
-    return hit.relevance >= ABOUT
+    return hit.relevance >= ABOUT_FLOOR
 
 
-def best_of(hits: Iterable[Hit]) -> float:
+def best_relevance(hits: Iterable[Hit]) -> float:
     """The highest relevance among hits; 0 where there are none."""
     return max((hit.relevance for hit in hits), default=0.0)
 
 
-def looked_up(hit: Hit, by: str) -> Hit:
+def mark_looked_up(hit: Hit, by: str) -> Hit:
     """The hit with relevance 1; its trace names what it was looked up by."""
-    return mark_found_by(replace(hit, relevance=LOOKED_UP), by)
+    return mark_found_by(replace(hit, relevance=LOOKED_UP_RELEVANCE), by)
 
 
 def mark_found_by(hit: Hit, by: str) -> Hit:
@@ -86,34 +86,34 @@ def mark_found_by(hit: Hit, by: str) -> Hit:
     return replace(hit, trace=replace(trace, found_by={**trace.found_by, by: 1}))
 
 
-def checked_relevance(value: Any, name: str = "min_relevance") -> float:
+def check_relevance(value: Any, name: str = "min_relevance") -> float:
     """A caller's relevance as a float. Raises `InvalidInput` unless it is a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput(f"{name} {value!r:.40} must be a number from 0 to 1")
     return float(value)
 
 
-def at_least(hits: Hits, floor: float) -> Hits:
+def apply_floor(hits: Hits, floor: float) -> Hits:
     """The hits at or above a floor; `filtered` names the others."""
     return _cut(hits, floor, f"below {floor:.2f}")
 
 
-def about(hits: Hits, question: str, floor: float = ABOUT, *, several: bool = False) -> Hits:
+def keep_relevant(hits: Hits, question: str, floor: float = ABOUT_FLOOR, *, several: bool = False) -> Hits:
     """The hits that answer a question: those at the floor or above, and where it asks for one thing, only those at least
     half as likely as the best. `filtered` names the others. With `several`, it asks for more than one thing in any case.
     """
-    chosen = at_least(hits, floor)
+    chosen = apply_floor(hits, floor)
     if not floor or several or asks_for_several(question):
         return chosen
     # Evidence from documents sets no standard for what somebody said.
-    best = best_of(hit for hit in chosen if not is_read(hit)) or best_of(chosen)
-    return _cut(chosen, HALF * best, f"less than half of the best one's {best:.2f}")
+    best = best_relevance(hit for hit in chosen if not is_read(hit)) or best_relevance(chosen)
+    return _cut(chosen, MIN_SHARE_OF_BEST * best, f"less than half of the best one's {best:.2f}")
 
 
-def nearest(hits: Iterable[Hit], floor: float = ABOUT) -> list[Hit]:
+def nearest_hits(hits: Iterable[Hit], floor: float = ABOUT_FLOOR) -> list[Hit]:
     """The few hits below the floor that come closest to a question, best first."""
-    near = [hit for hit in hits if NEAREST <= hit.relevance < floor]
-    return sorted(near, key=lambda hit: -hit.relevance)[:MOST_NEAREST]
+    near = [hit for hit in hits if NEAREST_FLOOR <= hit.relevance < floor]
+    return sorted(near, key=lambda hit: -hit.relevance)[:MAX_NEAREST]
 
 
 def asks_for_several(question: str) -> bool:
@@ -153,7 +153,7 @@ def _is_plural(word: str) -> bool:
     return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is", "'s"))
 
 
-def said_first(hits: Sequence[Hit]) -> list[Hit]:
+def put_evidence_last(hits: Sequence[Hit]) -> list[Hit]:
     """The hits with evidence from documents after what somebody said, as `inject` orders them."""
     said = [place for place, hit in enumerate(hits) if is_about(hit) and not is_read(hit)]
     ahead, rest = (hits[: said[-1] + 1], hits[said[-1] + 1 :]) if said else ([], hits)
@@ -165,12 +165,12 @@ def is_read(hit: Hit) -> bool:
     return hit.memory is not None and is_evidence(hit.memory)
 
 
-def kept(hits: Hits, wanted: Callable[[Hit], bool]) -> Hits:
+def filter_hits(hits: Hits, wanted: Callable[[Hit], bool]) -> Hits:
     """The hits that pass a test, with the search's mode and warnings."""
-    return among(hits, (hit for hit in hits if wanted(hit)))
+    return derive_hits(hits, (hit for hit in hits if wanted(hit)))
 
 
-def among(hits: Hits, chosen: Iterable[Hit]) -> Hits:
+def derive_hits(hits: Hits, chosen: Iterable[Hit]) -> Hits:
     """Chosen hits, with the mode and warnings of the search they came from."""
     made = Hits(list(chosen))
     made.mode, made.warnings, made.filtered = hits.mode, hits.warnings, hits.filtered
@@ -178,13 +178,13 @@ def among(hits: Hits, chosen: Iterable[Hit]) -> Hits:
     return made
 
 
-def below(hit_id: str, relevance: float, floor: float) -> Filtered:
+def filtered_below(hit_id: str, relevance: float, floor: float) -> Filtered:
     """A hit left out because it is below a floor."""
     return Filtered(hit_id, f"relevance {relevance:.2f}, below {floor:.2f}")
 
 
 def _cut(hits: Hits, floor: float, why: str) -> Hits:
-    chosen = kept(hits, lambda hit: hit.relevance >= floor)
+    chosen = filter_hits(hits, lambda hit: hit.relevance >= floor)
     left = [Filtered(hit.id, f"relevance {hit.relevance:.2f}, {why}") for hit in hits if hit.relevance < floor]
     chosen.filtered = [*hits.filtered, *left]
     return chosen

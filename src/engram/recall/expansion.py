@@ -89,7 +89,7 @@ def deep_search(searcher: Searcher, query: SearchQuery, n_queries: int = 4, perm
     """Search a question together with the caller's wordings, and with rewordings by a model or by rules up to `n_queries`."""
     if type(n_queries) is not int or not 1 <= n_queries <= MOST_QUERIES:
         raise InvalidInput(f"n_queries {n_queries!r} must be a whole number from 1 to {MOST_QUERIES}")
-    query = query.checked()
+    query = query.validate()
     more, warning = _wordings(query.text, n_queries - 1 - len(query.wordings), permute)
     hits = searcher.search(replace(query, wordings=tuple(dict.fromkeys((*query.wordings, *more)))))
     hits.warnings += [warning] if warning else []
@@ -111,17 +111,17 @@ def _wordings(question: str, count: int, permute: Permute | None) -> tuple[list[
 
 BY_RULES = "read by rules: "
 """The prefix of the reason for a question that the model could not parse."""
-SURE = 0.95
+SURE_INTENT = 0.95
 """The probability of an intent from which the model is not asked."""
 Refine = Callable[[ParsedQuestion, datetime], ParsedQuestion]
 
 
-def refining(model: "LanguageModel") -> Refine:
+def model_refiner(model: "LanguageModel") -> Refine:
     """A refinement by a language model, for questions whose intent is uncertain. Where it fails, the first parse stays."""
     from engram.llm.schemas import QuestionReading
 
     def refine(question: ParsedQuestion, at: datetime) -> ParsedQuestion:
-        if question.confidence >= SURE or not question.text.strip():
+        if question.confidence >= SURE_INTENT or not question.text.strip():
             return question
         try:
             read = model.ask("question", QuestionReading, {"today": at.date().isoformat(), "question": question.text})
@@ -135,7 +135,7 @@ def refining(model: "LanguageModel") -> Refine:
     return refine
 
 
-def permuting(model: "LanguageModel") -> Callable[[str, int], Sequence[str]]:
+def model_permuter(model: "LanguageModel") -> Callable[[str, int], Sequence[str]]:
     """Rewordings by a model."""
     from engram.llm.schemas import Permutations
 

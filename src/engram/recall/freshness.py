@@ -12,35 +12,35 @@ from datetime import UTC, datetime
 from engram.model.hit import Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
-from engram.recall.cutoff import ABOUT, HALF, best_of
-from engram.recall.query import selects
+from engram.recall.cutoff import ABOUT_FLOOR, MIN_SHARE_OF_BEST, best_relevance
+from engram.recall.query import is_selected
 from engram.rules.eligibility import is_effective
-from engram.rules.sources import is_evidence, may_replace, said_by
-from engram.store.protocol import LIVE, Filters, Store
+from engram.rules.sources import is_evidence, may_replace, trust_rank
+from engram.store.protocol import LIVE_STATUSES, Filters, Store
 from engram.store.records import start_of
-from engram.text.display import cut, quoted, word
+from engram.text.display import cut, quote_text, safe_word
 from engram.text.plans import asks_about_now, is_only_planned, is_plan
 
 __all__ = [
-    "COMPARED",
-    "WAITS",
+    "MAX_COMPARED_HITS",
+    "WAITS_NOTE",
     "Replacements",
-    "change_first",
-    "compared",
     "contradicted_by",
-    "current_first",
     "find_other_tense",
-    "noted",
-    "replacements",
+    "find_replacements",
+    "note_replacements",
+    "put_change_first",
+    "put_current_first",
+    "replacements_among",
 ]
 
-COMPARED = 10
+MAX_COMPARED_HITS = 10
 """The most hits that are compared with one another."""
-LONGEST_CLAIM = 2_000
+MAX_CLAIM_CHARACTERS = 2_000
 """Longer texts are documents, not claims."""
-QUOTED = 80
+MAX_NOTE_CHARACTERS = 80
 """Characters of the newer statement that a note quotes."""
-WAITS = "waits for review"
+WAITS_NOTE = "waits for review"
 _LINKS = frozenset((CONTRADICTS, MAY_SUPERSEDE))
 _ELSEWHERE = "valid_elsewhere"
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
@@ -68,7 +68,7 @@ class Replacements:
             memory_id = found.id
         return found
 
-    def doubting(self, ids: Collection[str]) -> "Replacements":
+    def with_doubts(self, ids: Collection[str]) -> "Replacements":
         """The same, with some newer memories only mentioned."""
         pairs = {(older, newer.id) for older, found in self.newer.items() for newer in found if newer.id in ids}
         return replace(self, unsure=self.unsure | pairs)
@@ -94,10 +94,10 @@ class Replacements:
         if newer is None:
             return ""
         how = "superseded by" if memory.status == "superseded" else "may be replaced by"
-        wait = f", which {WAITS}" if newer.status == "candidate" else ""
-        is_quoted = newer.status in LIVE or (quotes_waiting and _waits_alone(newer))
-        says = f": {quoted(cut(newer.statement, QUOTED))}" if is_quoted else ""
-        return f"{how} {word(newer.id)}{says}{wait}"
+        wait = f", which {WAITS_NOTE}" if newer.status == "candidate" else ""
+        is_quoted = newer.status in LIVE_STATUSES or (quotes_waiting and _is_only_contradicted(newer))
+        says = f": {quote_text(cut(newer.statement, MAX_NOTE_CHARACTERS))}" if is_quoted else ""
+        return f"{how} {safe_word(newer.id)}{says}{wait}"
 
     def _newer_to_mention(self) -> dict[str, tuple[Memory, ...]]:
         return {
@@ -106,7 +106,7 @@ class Replacements:
         }
 
 
-def replacements(
+def replacements_among(
     memories: Sequence[Memory],
     question: str,
     hits: Sequence[Hit] = (),
@@ -124,7 +124,7 @@ def replacements(
         (early, late)
         for at, late in enumerate(ordered)
         for early in ordered[:at]
-        if _comparable(early, late) and (not heed_trust or _counts(early, late))
+        if _is_comparable(early, late) and (not heed_trust or _can_cast_doubt(early, late))
     ]
     recorded = [step for step in steps if _is_recorded(*step)]
     rivals = [
@@ -161,52 +161,52 @@ def _find_doubtful(
     """The steps in which the newer memory probably does not replace the older one, and the steps too unlikely to mention."""
     if not steps:
         return set(), set()
-    from engram.recall.succession import MIN_MENTION, REPLACED, Claim, probabilities
+    from engram.recall.succession import MIN_MENTION, MIN_REPLACED, Claim, probabilities
 
     relevance = {hit.id: hit.relevance for hit in hits}
 
     def claim(memory: Memory) -> Claim:
         return Claim(memory.statement, relevance.get(memory.id, 0.0))
 
-    found = probabilities(question, [(claim(early), claim(late)) for early, late in steps], best_of(hits))
+    found = probabilities(question, [(claim(early), claim(late)) for early, late in steps], best_relevance(hits))
     likely = {_ids(*step): each for step, each in zip(steps, found, strict=True)}
     return (
-        {ids for ids, each in likely.items() if each < REPLACED},
+        {ids for ids, each in likely.items() if each < MIN_REPLACED},
         {ids for ids, each in likely.items() if each < MIN_MENTION},
     )
 
 
-def _counts(early: Memory, late: Memory) -> bool:
+def _can_cast_doubt(early: Memory, late: Memory) -> bool:
     """Whether a later memory may cast doubt on an earlier one: unconfirmed evidence says nothing about what somebody said."""
-    return early.superseded_by == late.id or not is_evidence(late) or said_by(late) >= said_by(early)
+    return early.superseded_by == late.id or not is_evidence(late) or trust_rank(late) >= trust_rank(early)
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
-    return may_replace(late.source, early) and (late.status != "candidate" or _waits_alone(late))
+    return may_replace(late.source, early) and (late.status != "candidate" or _is_only_contradicted(late))
 
 
 def _in_order(memories: Sequence[Memory]) -> list[Memory]:
     """Memories by when they began to hold, each before those that superseded it, whatever the clock said."""
-    keys = {memory.id: _said(memory) for memory in memories}
+    keys = {memory.id: _start_key(memory) for memory in memories}
     for memory in sorted(memories, key=lambda one: one.revision, reverse=True):
         for older in {one.id for one in memories if one.superseded_by == memory.id}:
             keys[older] = min(keys[older], (*keys[memory.id][:2], ""))
     return sorted(memories, key=lambda memory: (keys[memory.id], memory.revision))
 
 
-def _said(memory: Memory) -> tuple[datetime, datetime, str]:
+def _start_key(memory: Memory) -> tuple[datetime, datetime, str]:
     """When a memory began to hold; what was said about a day to come counts from when it was said."""
     told = memory.created or _BEFORE_ALL
     began = start_of(memory)
     return (min(began, told) if memory.created else began, told, memory.id)
 
 
-def _comparable(early: Memory, late: Memory) -> bool:
+def _is_comparable(early: Memory, late: Memory) -> bool:
     apart = _is_linked(early, late, (_ELSEWHERE,)) or _is_linked(late, early, (_ELSEWHERE,))
-    return early.scope == late.scope and not apart and _same_situation(early, late)
+    return early.scope == late.scope and not apart and _has_same_situation(early, late)
 
 
-def _same_situation(early: Memory, late: Memory) -> bool:
+def _has_same_situation(early: Memory, late: Memory) -> bool:
     if not early.situation or not late.situation:
         return True
     from engram.gates.comparison import same_situation  # the gates cost more to load than most answers need
@@ -244,14 +244,14 @@ def _is_rival(early: Memory, late: Memory) -> bool:
     events = {evidence.event for evidence in early.evidence}
     together = any(evidence.event in events for evidence in late.evidence)
     one_text = early.source == late.source and early.source.startswith("document")
-    return early.status in LIVE and not together and not one_text and _is_claim(early) and _is_claim(late)
+    return early.status in LIVE_STATUSES and not together and not one_text and _is_claim(early) and _is_claim(late)
 
 
 def _is_claim(memory: Memory) -> bool:
-    return len(memory.statement) <= LONGEST_CLAIM and not memory.statement.rstrip().endswith("?")
+    return len(memory.statement) <= MAX_CLAIM_CHARACTERS and not memory.statement.rstrip().endswith("?")
 
 
-def compared(
+def find_replacements(
     question: str, hits: Hits, store: Store, filters: Filters, *, log: bool = False, heed_trust: bool = False
 ) -> Replacements:
     """What replaced the first hits: one another, their next versions, and memories with a link to them. What was said in a session is
@@ -259,19 +259,19 @@ def compared(
 
     Nothing where the caller asks what was known at another time.
     """
-    near = [said for hit in hits[:COMPARED] if (said := _said_by(hit, log)) is not None]
+    near = [said for hit in hits[:MAX_COMPARED_HITS] if (said := _memory_of_hit(hit, log)) is not None]
     if not near or filters.known_at is not None:
         return Replacements()
-    known = {memory.id: memory for memory in (*near, *_successors(near, store), *_linked(near, store))}
-    least = max(ABOUT, HALF * best_of(hits))
+    known = {memory.id: memory for memory in (*near, *_successors(near, store), *_linked_memories(near, store))}
+    least = max(ABOUT_FLOOR, MIN_SHARE_OF_BEST * best_relevance(hits))
     meant = [hit.id for hit in hits if hit.relevance >= least]
     anytime = replace(filters, since=None, until=None)  # a note may name what came after the time asked about
     found = {memory.id for memory in near}
-    seen = [memory for memory in known.values() if memory.id in found or selects(anytime, memory)]
-    return replacements(seen, question, hits, meant, heed_trust=heed_trust)
+    seen = [memory for memory in known.values() if memory.id in found or is_selected(anytime, memory)]
+    return replacements_among(seen, question, hits, meant, heed_trust=heed_trust)
 
 
-def _said_by(hit: Hit, log: bool) -> Memory | None:
+def _memory_of_hit(hit: Hit, log: bool) -> Memory | None:
     """A hit's memory; in an answer from the log, what a person said there, as if it were one of the usual source."""
     event = hit.event
     if event is None or not log or event.role != "user":
@@ -279,8 +279,8 @@ def _said_by(hit: Hit, log: bool) -> Memory | None:
     return Memory(event.id, event.content, scope=event.scope, created=event.at)
 
 
-def current_first(
-    hits: Hits, found: Replacements, now: datetime, floor: float = ABOUT, *, adding: Filters | None = None
+def put_current_first(
+    hits: Hits, found: Replacements, now: datetime, floor: float = ABOUT_FLOOR, *, adding: Filters | None = None
 ) -> Hits:
     """The hits with what holds now before what it replaced; where no search found it, it is added if it passes the filters `adding`.
 
@@ -292,15 +292,15 @@ def current_first(
         newest = found.newest(hit.id) if hit.relevance >= floor else None
         if (
             newest is not None
-            and _holds(newest, now)
-            and (newest.id in ids or (adding is not None and selects(adding, newest)))
+            and _is_live(newest, now)
+            and (newest.id in ids or (adding is not None and is_selected(adding, newest)))
         ):
             _put_before(ordered, hit, newest)
     hits[:] = ordered
     return hits
 
 
-def change_first(hits: Hits, older: str, newest: Memory) -> Hits:
+def put_change_first(hits: Hits, older: str, newest: Memory) -> Hits:
     """The hits with what replaced one of them before that one; it is added where no search found it."""
     ordered = list(hits)
     _put_before(ordered, next(hit for hit in hits if hit.id == older), newest)
@@ -327,8 +327,8 @@ def _hit(memory: Memory) -> Hit:
     return Hit(memory.id, "memory", 0.0, memory.statement, memory, metadata=memory.metadata)
 
 
-def _holds(memory: Memory, now: datetime) -> bool:
-    return memory.status in (*LIVE, "candidate") and is_effective(memory, now)
+def _is_live(memory: Memory, now: datetime) -> bool:
+    return memory.status in (*LIVE_STATUSES, "candidate") and is_effective(memory, now)
 
 
 def find_other_tense(question: str, hits: Sequence[Hit], found: Replacements) -> frozenset[str]:
@@ -345,17 +345,17 @@ def find_other_tense(question: str, hits: Sequence[Hit], found: Replacements) ->
     return frozenset(older if is_plan(question) else newer for older, newer in planned)
 
 
-def noted(hits: Hits, found: Replacements) -> Hits:
+def note_replacements(hits: Hits, found: Replacements) -> Hits:
     """The hits; outdated ones say what replaced them, and candidates that they wait."""
-    hits[:] = [_noted(hit, found) for hit in hits]
+    hits[:] = [_note_replacement(hit, found) for hit in hits]
     return hits
 
 
-def _noted(hit: Hit, found: Replacements) -> Hit:
-    said = _said_by(hit, log=True)
+def _note_replacement(hit: Hit, found: Replacements) -> Hit:
+    said = _memory_of_hit(hit, log=True)
     if said is None:
         return hit
-    note = WAITS if said.status == "candidate" else found.note(said)
+    note = WAITS_NOTE if said.status == "candidate" else found.note(said)
     if not note or note in hit.note:
         return hit
     state = "" if hit.note in ("superseded", "candidate") else hit.note
@@ -368,21 +368,23 @@ def _successors(memories: Iterable[Memory], store: Store) -> list[Memory]:
     return [memory for memory in found if memory is not None]
 
 
-def _linked(memories: Sequence[Memory], store: Store) -> list[Memory]:
+def _linked_memories(memories: Sequence[Memory], store: Store) -> list[Memory]:
     """Memories, current or waiting for review, that contradict some others or may replace them, as a link says."""
     sources = {source for source, _, kind, _ in store.links_to([memory.id for memory in memories]) if kind in _LINKS}
     found = [store.get(source) for source in sorted(sources)]
-    return [memory for memory in found if memory is not None and memory.status in (*LIVE, "candidate")]
+    return [memory for memory in found if memory is not None and memory.status in (*LIVE_STATUSES, "candidate")]
 
 
 def contradicted_by(memory: Memory, store: Store) -> list[Memory]:
     """The current memories that a candidate contradicts, if nothing else keeps it from being active."""
     targets = [link.target for link in memory.associations if link.type == CONTRADICTS]
-    found = [store.get(target) for target in targets] if targets and _waits_alone(memory) else []
-    return [other for other in found if other is not None and other.status in LIVE and other.scope == memory.scope]
+    found = [store.get(target) for target in targets] if targets and _is_only_contradicted(memory) else []
+    return [
+        other for other in found if other is not None and other.status in LIVE_STATUSES and other.scope == memory.scope
+    ]
 
 
-def _waits_alone(memory: Memory) -> bool:
+def _is_only_contradicted(memory: Memory) -> bool:
     """Whether nothing but the conflict keeps a candidate from being active."""
     from engram.decisions.conflicts import waits_alone  # most answers have no candidate
 

@@ -18,8 +18,8 @@ from engram.recall.passages import (
     standing_instructions,
     word_evidence,
 )
-from engram.recall.query import Asked, SearchQuery
-from engram.recall.similarity import Alike, Floats, Integers, Lexicon, alike, rarities
+from engram.recall.query import RetrievedQuery, SearchQuery
+from engram.recall.similarity import Floats, Integers, Lexicon, WordMatches, match_words, rarities
 from engram.store.protocol import Candidates
 
 __all__ = [
@@ -32,14 +32,14 @@ __all__ = [
     "evidence_of",
     "evidence_of_each",
     "reciprocal_ranks",
-    "repeated",
+    "repetition_penalties",
     "score",
-    "weighed",
+    "weigh_evidence",
 ]
 
 RRF_K = 60
 """Spec 1's constant for reciprocal rank fusion."""
-REPEATED = 0.6
+REPETITION_WEIGHT = 0.6
 """Where several things are asked for: what a passage loses for each doubling of the passages of its session before it, times
 log 2, on a scale of about ten."""
 MIN_COPY_CHARS = 100
@@ -143,12 +143,12 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedEvidence:
     """The evidence, and what it was read from."""
 
     evidence: RankEvidence
     passages: Passages
-    alike: Alike
+    alike: WordMatches
     cosines: Floats
 
 
@@ -160,19 +160,19 @@ def evidence_of(
     lexicon: Lexicon,
     *,
     by_excerpt: bool = False,
-) -> Judged:
+) -> JudgedEvidence:
     """The evidence for each passage, for one question."""
     return evidence_of_each(passages, [(candidates, query)], meanings, lexicon, by_excerpt=by_excerpt)[0]
 
 
 def evidence_of_each(
     passages: Passages,
-    asked: Sequence[Asked],
+    asked: Sequence[RetrievedQuery],
     meanings: Floats | None,
     lexicon: Lexicon,
     *,
     by_excerpt: bool = False,
-) -> list[Judged]:
+) -> list[JudgedEvidence]:
     """The evidence for each passage, for a question and for each of its wordings.
 
     The candidates say in how many documents each term occurs; `meanings` has one vector per passage. `by_excerpt` says that
@@ -183,7 +183,7 @@ def evidence_of_each(
     frequency = {term: count for candidates, _ in asked for term, count in candidates.frequency.items()}
     rarity = rarities(terms, frequency, asked[0][0].total)
     rarer = (passages.rarity[None, :] / np.maximum(rarity, 1e-6)[:, None]).astype(np.float32)
-    found = alike(terms, passages.vocabulary, lexicon, rarer)
+    found = match_words(terms, passages.vocabulary, lexicon, rarer)
     counts, places = count_terms(passages, found), {term: row for row, term in enumerate(terms)}
     judged = []
     for candidates, query in asked:
@@ -194,7 +194,7 @@ def evidence_of_each(
             cosines = _of_best_excerpt(passages, query.vector, cosines, lexicon)
         own_rarity = rarities(query.lexical_terms, candidates.frequency, candidates.total)
         evidence = _evidence(passages, query, counts.of(own), own_rarity, cosines)
-        judged.append(Judged(evidence, passages, found.of(rows), cosines))
+        judged.append(JudgedEvidence(evidence, passages, found.of(rows), cosines))
     return judged
 
 
@@ -217,9 +217,9 @@ def _evidence(
         session_meaning=_share_of_best(_best_of_session(cosines, passages)),
         named=speaks,
         user=user.astype(np.float32),
-        oneself=_where(user, oneself and not other),
-        assistant=_where(assistant, other),
-        replied=_where(assistant, other and asks_for_reply(text)),
+        oneself=_speaker_column(user, oneself and not other),
+        assistant=_speaker_column(assistant, other),
+        replied=_speaker_column(assistant, other and asks_for_reply(text)),
         standing=standing_instructions(passages),
         time=near_in_time(passages, query.windows),
         telling=(stated / (stated + INFORMATIVE_TERMS)).astype(np.float32),
@@ -244,11 +244,11 @@ def _is_past_of(words: Sequence[str], place: int) -> bool:
     return is_past(verb, same=True)
 
 
-def _where(spoken: "np.ndarray", wanted: bool) -> Floats:
+def _speaker_column(spoken: "np.ndarray", wanted: bool) -> Floats:
     return spoken.astype(np.float32) if wanted else np.zeros(len(spoken), dtype=np.float32)
 
 
-def weighed(evidence: RankEvidence, weights: Weights | None = None) -> dict[str, Floats]:
+def weigh_evidence(evidence: RankEvidence, weights: Weights | None = None) -> dict[str, Floats]:
     """The parts of every passage's score, by name; their sum (`score`) ranks."""
     weights = weights or Weights()
     parts = {}
@@ -260,7 +260,7 @@ def weighed(evidence: RankEvidence, weights: Weights | None = None) -> dict[str,
     return parts
 
 
-def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
+def repetition_penalties(scores: Floats, homes: Sequence[str]) -> Floats:
     """What each passage loses where a question asks for several things: the more, the more passages of its session precede it.
 
     What is counted, compared or summed up is spread over several sessions. Tried with .4 and .8 on questions picked by a plain word test:
@@ -270,7 +270,7 @@ def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
     lost, seen = np.zeros(len(scores), dtype=np.float32), Counter[str]()
     for place in np.argsort(-scores, kind="stable").tolist():
         home = homes[place]
-        lost[place] = -REPEATED * np.log1p(seen[home]) if home else 0
+        lost[place] = -REPETITION_WEIGHT * np.log1p(seen[home]) if home else 0
         seen[home] += 1
     return lost
 

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from engram.model.hit import Hit
 from engram.model.lazy import dataclass, replace
 from engram.recall.coverage import MIN_SHARE, measure_coverage, terms_of_hit
-from engram.recall.cutoff import HALF, among, best_of, kept, mark_found_by
+from engram.recall.cutoff import MIN_SHARE_OF_BEST, best_relevance, derive_hits, filter_hits, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.trace import TracedAnswer, first
+from engram.recall.trace import TracedAnswer, first_hits
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["HOP", "Hop", "follow_entities", "plan_hops"]
+__all__ = ["FOUND_BY_ENTITY", "Hop", "follow_entities", "plan_hops"]
 
-HOP = "entity"
+FOUND_BY_ENTITY = "entity"
 """In a trace: found by an entity of another hit."""
-PURPOSE = "what is known about “{entity}”"
+HOP_PURPOSE = "what is known about “{entity}”"
 MAX_FOLLOWED_HITS = 2
 """First hits whose entities are followed."""
 MAX_HOPS = 1
@@ -48,19 +48,21 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
     added: list[Hit] = []
     for hop in plan_hops(query.text, answer.hits):
         asked = replace(query, text=hop.text, task="", wordings=(), min_relevance=floor)
-        hits = searcher.search(replace(asked, purpose=PURPOSE.format(entity=hop.entity)))
+        hits = searcher.search(replace(asked, purpose=HOP_PURPOSE.format(entity=hop.entity)))
         terms = set(query_terms(hop.entity))
         about = [hit for hit in hits if hit.id not in found and terms <= set(tokens(hit.text))]
-        best = best_of(about)
-        likely = [hit for hit in about if hit.relevance >= HALF * best]
-        followed = [mark_found_by(hit, HOP) for hit in _cover_missing(hop, likely, answer.hits)][:MAX_HITS_PER_HOP]
+        best = best_relevance(about)
+        likely = [hit for hit in about if hit.relevance >= MIN_SHARE_OF_BEST * best]
+        followed = [mark_found_by(hit, FOUND_BY_ENTITY) for hit in _cover_missing(hop, likely, answer.hits)][
+            :MAX_HITS_PER_HOP
+        ]
         found |= {hit.id for hit in followed}
         added += followed
     if not added:
         return answer
     possible = answer.parts.possible
-    parts = replace(answer.parts, possible=kept(possible, lambda hit: hit.id not in found))
-    return replace(answer, hits=first(among(answer.hits, [*answer.hits, *added]), query.limit), parts=parts)
+    parts = replace(answer.parts, possible=filter_hits(possible, lambda hit: hit.id not in found))
+    return replace(answer, hits=first_hits(derive_hits(answer.hits, [*answer.hits, *added]), query.limit), parts=parts)
 
 
 def _cover_missing(hop: Hop, found: Sequence[Hit], known: Sequence[Hit]) -> list[Hit]:

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from engram.model.memory import Memory
-from engram.recall.answerability import Compared, answer_probabilities, answer_rows
-from engram.recall.ranking import Ranked, scaled_to_best
+from engram.recall.answerability import ComparedMemory, answer_probabilities, answer_rows
+from engram.recall.ranking import RankedDocument, scaled_to_best
 from engram.recall.relevance import log_odds
 from engram.recall.similarity import Floats
 from engram.recall.situated import LIKENESS, Considered, likenesses_to_each
@@ -32,7 +32,7 @@ MAX_LOSS, MAX_GAIN = 0.5, 1.5
 """How far likeness may lower and raise the log odds by words. The vectors miss some wordings and cannot distinguish names."""
 
 
-def add_likeness(asked: Sequence[tuple[str, Sequence[Considered]]]) -> list[list[Ranked]]:
+def add_likeness(asked: Sequence[tuple[str, Sequence[Considered]]]) -> list[list[RankedDocument]]:
     """For a question and each of its wordings, add each memory's likeness to its match, judge again whether it answers the question, and sort
     best first. Other records get the usual likeness.
     """
@@ -45,7 +45,7 @@ def add_likeness(asked: Sequence[tuple[str, Sequence[Considered]]]) -> list[list
     ]
 
 
-def _add_likeness(question: str, ranking: Sequence[Ranked], likes: Mapping[int, float]) -> list[Ranked]:
+def _add_likeness(question: str, ranking: Sequence[RankedDocument], likes: Mapping[int, float]) -> list[RankedDocument]:
     known = [likes[place.n] for place in ranking if place.n in likes]
     if not known:
         return list(ranking)
@@ -55,7 +55,7 @@ def _add_likeness(question: str, ranking: Sequence[Ranked], likes: Mapping[int, 
     words, share = len(question.split()), MAX_SHARE * min(len(known) / MANY, 1.0)
     shares = [{**place.shares, LIKENESS: MATCH_WEIGHT * max(likes.get(place.n, usual), 0.0)} for place in ranking]
     compared = [
-        Ranked(
+        RankedDocument(
             place.n, sum(own.values()), own, place.found_by, place.raw,
             _join_judgments(place.relevance, answering[place.n], likes[place.n] - USUAL_SHARE * usual, words, share)
             if place.n in answering else place.relevance,
@@ -74,11 +74,11 @@ def measure_likeness(question: str, considered: Sequence[Considered]) -> tuple[d
 
 
 def compare_memories(
-    question: str, ranking: Sequence[Ranked], likes: Mapping[int, float], usual: float
+    question: str, ranking: Sequence[RankedDocument], likes: Mapping[int, float], usual: float
 ) -> tuple[list[int], Floats]:
     """The document numbers of the memories with evidence, and the input of the model of answerability for each."""
     found = [
-        (place.n, Compared(place.evidence, log_odds(place.relevance), likes[place.n]))
+        (place.n, ComparedMemory(place.evidence, log_odds(place.relevance), likes[place.n]))
         for place in ranking
         if place.n in likes and place.evidence is not None
     ]

@@ -6,18 +6,18 @@ Every memory that contains the name answers such a question; a similar memory wi
 from engram.model.hit import Hit
 from engram.model.lazy import replace
 from engram.recall.answer.parts import MAX_PART
-from engram.recall.cutoff import MIN_KNOWN, among, kept, mark_found_by
+from engram.recall.cutoff import MIN_KNOWN, derive_hits, filter_hits, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.trace import TracedAnswer, first
+from engram.recall.trace import TracedAnswer, first_hits
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["NAMED", "answer_name_question", "name_asked_about"]
+__all__ = ["FOUND_BY_NAME", "answer_name_question", "name_asked_about"]
 
-NAMED = "name"
+FOUND_BY_NAME = "name"
 """In a trace: contains the name asked about."""
-PURPOSE = "what contains “{name}”"
+NAME_PURPOSE = "what contains “{name}”"
 MAX_WORDS = 10
 MAX_MENTIONS = 5
 """A word in more memories than this is a name only if it is written as one."""
@@ -46,22 +46,22 @@ def answer_name_question(searcher: Searcher, query: SearchQuery, answer: TracedA
     terms = set(query_terms(name))
     if not terms:
         return answer
-    asked = replace(query, text=name, wordings=(), min_relevance=0.0, purpose=PURPOSE.format(name=name))
+    asked = replace(query, text=name, wordings=(), min_relevance=0.0, purpose=NAME_PURPOSE.format(name=name))
     mentions = [hit for hit in searcher.search(asked) if terms <= set(tokens(hit.text))]
     if name not in entities(query.text) and len(mentions) > MAX_MENTIONS:
         return answer
     found = {hit.id for hit in answer.hits}
     marked = [_raise_to_floor(hit) for hit in mentions if hit.id not in found]
-    hits = among(answer.hits, [*answer.hits, *(hit for hit in marked if hit.relevance >= floor)])
+    hits = derive_hits(answer.hits, [*answer.hits, *(hit for hit in marked if hit.relevance >= floor)])
     is_identifier = any(character.isdigit() for character in name)
     others = [hit for hit in hits if is_identifier and not terms <= set(tokens(hit.text))]
-    known = kept(hits, lambda hit: hit not in others)
+    known = filter_hits(hits, lambda hit: hit not in others)
     named = {hit.id for hit in known}
     possible = [*others, *(hit for hit in answer.parts.possible if hit.id not in named)][:MAX_PART]
-    parts = replace(answer.parts, possible=among(answer.parts.possible, possible))
-    return replace(answer, hits=first(known, query.limit), parts=parts)
+    parts = replace(answer.parts, possible=derive_hits(answer.parts.possible, possible))
+    return replace(answer, hits=first_hits(known, query.limit), parts=parts)
 
 
 def _raise_to_floor(hit: Hit) -> Hit:
     """Raise the relevance of a hit to the usual floor. It contains the name, but may not answer the question."""
-    return mark_found_by(replace(hit, relevance=max(hit.relevance, MIN_KNOWN)), NAMED)
+    return mark_found_by(replace(hit, relevance=max(hit.relevance, MIN_KNOWN)), FOUND_BY_NAME)

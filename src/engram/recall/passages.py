@@ -14,14 +14,14 @@ from engram.embedding.products import dot
 from engram.model.hit import Hits
 from engram.model.lazy import cached_property, dataclass, replace
 from engram.recall.query import Windows
-from engram.recall.similarity import Alike, Floats, Integers, Lexicon, alike, rarity
+from engram.recall.similarity import Floats, Integers, Lexicon, WordMatches, match_words, rarity
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.text.sentences import SENTENCE_END
 from engram.text.tokens import tokens
 
 __all__ = [
-    "SHOWN",
-    "WHOLE",
+    "MAX_EXCERPT_TERMS",
+    "MAX_WHOLE_TERMS",
     "Excerpts",
     "Mentions",
     "Passage",
@@ -30,33 +30,33 @@ __all__ = [
     "Words",
     "add_excerpts",
     "best_parents",
-    "bounded",
     "count_terms",
     "excerpt_of",
     "near_in_time",
     "spoken_by",
     "standing_instructions",
+    "truncate_fields",
     "word_evidence",
 ]
 
-DECAY = 0.6
+NEIGHBOUR_DECAY = 0.6
 """The weight of a turn's words one turn away; flat from .5 to .7 on every development set."""
-REACH = 4
+NEIGHBOUR_TURNS = 4
 """Turns read on either side; beyond, DECAY leaves less than a tenth."""
-LENT = 40.0
+MAX_NEIGHBOUR_TERMS = 40.0
 """The most terms a neighbour contributes: an answer of 300 words would drown the turn next to it. Without the cap assistant
 chats lose .02, group talk .04."""
-ALIKE_AT_MOST = 0.5
+MAX_SIMILAR_WEIGHT = 0.5
 """The most that similar words together count for a term: many similar words do not equal the term itself."""
-ASKED_ITSELF = 0.5
+QUESTION_TURN_WEIGHT = 0.5
 """The weight of a question's words in the turn that asks, where another follows: it does not know the answer."""
-ASKED_ANSWERED = 1.0
+ANSWER_TURN_WEIGHT = 1.0
 """Their weight in the next turn, which answers. What a user asks an assistant stays with the user."""
 SATURATION, LENGTH = 1.2, 0.75
 """BM25's k1 and b, at their customary values."""
 EXCERPT, LONG = 40, 60
 """Terms of a excerpt, and from how many on a passage is taken apart into excerpts: two or three sentences."""
-LONGEST = 24_000
+MAX_FIELD_CHARACTERS = 24_000
 """Characters of a field that are read, some 4,000 terms: twice what is embedded. Of a book only the beginning is ranked by."""
 FORGETTING_DAYS = 7.0
 """People talk about what happened within about a week."""
@@ -64,7 +64,7 @@ USERS = frozenset(tokens("user human"))
 ASSISTANTS = frozenset(tokens("assistant ai agent model"))
 ROLES = USERS | ASSISTANTS | frozenset(tokens("system tool"))
 """Speakers that are roles, not names, as index terms."""
-STANDING = tuple(f" {term} " for term in tokens("always never prefer rather"))
+STANDING_TERMS = tuple(f" {term} " for term in tokens("always never prefer rather"))
 _DAY = 86_400.0
 
 
@@ -79,11 +79,13 @@ class Passage:
     time: float | None = None
 
 
-def bounded(fields: tuple[str, ...]) -> tuple[str, ...]:
+def truncate_fields(fields: tuple[str, ...]) -> tuple[str, ...]:
     """The fields, very long ones cut at a term."""
-    if max(map(len, fields), default=0) <= LONGEST:
+    if max(map(len, fields), default=0) <= MAX_FIELD_CHARACTERS:
         return fields
-    return tuple(text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] for text in fields)
+    return tuple(
+        text if len(text) <= MAX_FIELD_CHARACTERS else text[:MAX_FIELD_CHARACTERS].rpartition(" ")[0] for text in fields
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +282,16 @@ class TermCounts:
         return TermCounts(self.turns[rows], self.said[rows], self.covered[rows], self.session[rows])
 
 
-def count_terms(passages: Passages, found: Alike) -> TermCounts:
+def count_terms(passages: Passages, found: WordMatches) -> TermCounts:
     """What the passages say of terms; `found` says what each word counts for each term."""
     same, worth = passages.mentions(found.same.astype(np.float32)), passages.mentions(found.worth)
     exact = passages.counts(same)
-    counts = exact + np.minimum(passages.counts(worth), ALIKE_AT_MOST)
+    counts = exact + np.minimum(passages.counts(worth), MAX_SIMILAR_WEIGHT)
     spread = _spread(np.concatenate([counts, passages.lengths[None]]), passages)
     said = passages.by_excerpt(same)
-    covered = np.minimum(said + np.minimum(passages.by_excerpt(worth), ALIKE_AT_MOST), 1)
+    covered = np.minimum(said + np.minimum(passages.by_excerpt(worth), MAX_SIMILAR_WEIGHT), 1)
     session = (_by_session(exact.sum(axis=1), passages) > 0).astype(np.float32)
-    return TermCounts(_saturated(spread[:-1], spread[-1]), said, covered, session)
+    return TermCounts(_saturate_counts(spread[:-1], spread[-1]), said, covered, session)
 
 
 def word_evidence(passages: Passages, counts: TermCounts, rarity: Floats, named: Mapping[int, Floats]) -> Words:
@@ -301,9 +303,9 @@ def word_evidence(passages: Passages, counts: TermCounts, rarity: Floats, named:
     share = (rarity / max(float(rarity.sum()), 1e-6)).astype(np.float32)
     excerpt = passages.excerpts.best(dot(share, counts.covered))
     return Words(
-        _weighed(counts.turns, rarity, named),
-        _weighed((counts.said[:, excerpt] > 0).astype(np.float32), share, named),
-        _weighed(counts.session, share, named),
+        _weigh_terms(counts.turns, rarity, named),
+        _weigh_terms((counts.said[:, excerpt] > 0).astype(np.float32), share, named),
+        _weigh_terms(counts.session, share, named),
     )
 
 
@@ -313,18 +315,18 @@ def _spread(counts: Floats, passages: Passages) -> Floats:
     if passages.stand_alone:
         return stated + asked
     parents, lengths = passages.parents, passages.lengths.sum(axis=0)
-    lending = np.minimum(1, LENT / np.maximum(lengths, 1)).astype(np.float32)
+    lending = np.minimum(1, MAX_NEIGHBOUR_TERMS / np.maximum(lengths, 1)).astype(np.float32)
     both, questions = (stated + asked) * lending, asked * lending
     answered = np.append(parents[1:] == parents[:-1], False)
-    out: Floats = stated + np.where(answered, ASKED_ITSELF, 1.0).astype(np.float32) * asked
-    for distance in range(1, min(REACH, out.shape[1] - 1) + 1):
-        share = (DECAY**distance * (parents[distance:] == parents[:-distance])).astype(np.float32)
+    out: Floats = stated + np.where(answered, QUESTION_TURN_WEIGHT, 1.0).astype(np.float32) * asked
+    for distance in range(1, min(NEIGHBOUR_TURNS, out.shape[1] - 1) + 1):
+        share = (NEIGHBOUR_DECAY**distance * (parents[distance:] == parents[:-distance])).astype(np.float32)
         out[:, :-distance] += share * both[:, distance:]
         out[:, distance:] += share * both[:, :-distance]
         if distance == 1:
             user, assistant = passages.roles
             among_people = ~(user[:-1] & assistant[1:])
-            out[:, 1:] += share * among_people * (ASKED_ANSWERED / DECAY - 1) * questions[:, :-1]
+            out[:, 1:] += share * among_people * (ANSWER_TURN_WEIGHT / NEIGHBOUR_DECAY - 1) * questions[:, :-1]
     return out
 
 
@@ -336,14 +338,14 @@ def _by_session(counts: Floats, passages: Passages) -> Floats:
     return np.add.reduceat(counts, starts, axis=1)[:, passages.parents]
 
 
-def _saturated(counts: Floats, lengths: Floats) -> Floats:
+def _saturate_counts(counts: Floats, lengths: Floats) -> Floats:
     mean = float(lengths.mean()) if lengths.size else 0.0
     room = SATURATION * (1 - LENGTH + LENGTH * lengths / (mean or 1.0))
     evidence: Floats = counts * (SATURATION + 1) / (counts + np.maximum(room, 1e-6))
     return evidence
 
 
-def _weighed(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> Floats:
+def _weigh_terms(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> Floats:
     for row, present in named.items():
         evidence[row] = np.where(present > 0, 1.0, evidence[row])
         # A name shared by all passages says nothing, and must not outweigh what does.
@@ -357,7 +359,7 @@ def standing_instructions(passages: Passages) -> Floats:
     out = np.zeros(len(passages), dtype=np.float32)
     for place in np.flatnonzero(passages.roles[0]).tolist():
         text = f" {passages.items[place].fields[0]} "
-        out[place] = any(term in text for term in STANDING)
+        out[place] = any(term in text for term in STANDING_TERMS)
     return out
 
 
@@ -414,9 +416,9 @@ def best_parents(found: Sequence[Sequence[tuple[str, float]]], limit: int) -> li
     return sorted(worth, key=lambda parent: (-worth[parent], parent))[:limit]
 
 
-WHOLE = 120
+MAX_WHOLE_TERMS = 120
 """Index terms up to which a text is shown whole."""
-SHOWN = 60
+MAX_EXCERPT_TERMS = 60
 """Index terms of an excerpt, unless a single sentence has more."""
 MOST_SENTENCES = 2_000
 """Sentences that are read; the rest of a longer text is not searched for the excerpt."""
@@ -437,10 +439,10 @@ def excerpt_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
     spans = list(_sentences(text))[:MOST_SENTENCES]
     read = [tokens(text[start:end]) for start, end in spans]
     sizes = [len(each) for each in read]
-    if not terms or len(spans) < 2 or sum(sizes) <= WHOLE:
+    if not terms or len(spans) < 2 or sum(sizes) <= MAX_WHOLE_TERMS:
         return ""
     passages = Passages([Passage((" ".join(each),)) for each in read], lexicon)
-    found = alike(terms, passages.vocabulary, lexicon)
+    found = match_words(terms, passages.vocabulary, lexicon)
     said = np.where(found.same, 1, np.clip(found.cosines, 0, 1) / 2).astype(np.float32)
     near = np.zeros((len(terms), len(spans)), dtype=np.float32)
     np.maximum.at(near.T, passages.places, said[:, passages.words].T)
@@ -452,7 +454,7 @@ def excerpt_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
 
 def _best(near: Floats, weights: Floats, sizes: Sequence[int]) -> tuple[int, int]:
     """The sentences that together say most of the question within the room there is, beginning with one that adds to it."""
-    ends = [_filled(first, sizes) for first in range(len(sizes))]
+    ends = [_excerpt_end(first, sizes) for first in range(len(sizes))]
     worth = [float(dot(weights, near[:, first:behind].max(axis=1))) for first, behind in enumerate(ends)]
     first = max(range(len(sizes)), key=worth.__getitem__)
     while first + 1 < ends[first] and worth[first + 1] >= worth[first] - 1e-6:
@@ -460,9 +462,9 @@ def _best(near: Floats, weights: Floats, sizes: Sequence[int]) -> tuple[int, int
     return first, ends[first]
 
 
-def _filled(first: int, sizes: Sequence[int]) -> int:
+def _excerpt_end(first: int, sizes: Sequence[int]) -> int:
     """The sentence behind the last one that still fits."""
-    behind, room = first + 1, SHOWN - sizes[first]
+    behind, room = first + 1, MAX_EXCERPT_TERMS - sizes[first]
     while behind < len(sizes) and sizes[behind] <= room:
         room -= sizes[behind]
         behind += 1

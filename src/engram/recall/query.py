@@ -10,11 +10,11 @@ from engram.model.errors import InvalidInput
 from engram.model.fields import aware
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import checked_relevance
+from engram.recall.cutoff import check_relevance
 from engram.rules.eligibility import is_valid
-from engram.rules.scopes import EVERYWHERE, parse_scope, shows
+from engram.rules.scopes import EVERYWHERE, is_scope_visible, parse_scope
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Filters, Query, Store
+from engram.store.protocol import LIVE_STATUSES, Candidates, Filters, Query, Store
 from engram.store.scopes import scope_links
 from engram.text.translation import translate
 
@@ -43,7 +43,7 @@ FILTERS = frozenset(
     }
 )
 """The filters of `search`, `list` and `recall`."""
-OF_MEMORIES = frozenset({"types", "status", "tags", "domain", "as_of", "known_at", "critical"})
+MEMORY_FILTERS = frozenset({"types", "status", "tags", "domain", "as_of", "known_at", "critical"})
 """Filters that apply to memories only, or mean something else for events. With one of them, `search` defaults to memories."""
 HERE = "here"
 """Accepted wherever a scope is named: the scope of the directory."""
@@ -75,7 +75,7 @@ class ScopeResolver:
 
         if scope is not None:
             scope = [self.scope_named(item) for item in ([scope] if isinstance(scope, str) else scope)]
-        return scopes_seen(scope, self.directory, self._trusted(), scope_links(self.store))
+        return scopes_seen(scope, self.directory, self._trusted_scopes(), scope_links(self.store))
 
     def scope_named(self, scope: str) -> str:
         """A scope, or `here` for that of the directory."""
@@ -94,9 +94,9 @@ class ScopeResolver:
         """The scope of the directory; None outside of a repository."""
         from engram.store.scopes import scope_of
 
-        return scope_of(self.directory, self._trusted(), scope_links(self.store))
+        return scope_of(self.directory, self._trusted_scopes(), scope_links(self.store))
 
-    def _trusted(self) -> frozenset[str]:
+    def _trusted_scopes(self) -> frozenset[str]:
         return self.store.trusted_here(self.directory)
 
     def filters(self, **given: Any) -> Filters:
@@ -104,9 +104,9 @@ class ScopeResolver:
         unknown = sorted(set(given) - FILTERS)
         if unknown:
             raise InvalidInput(f"unknown filter {unknown[0]!r}; known: {', '.join(sorted(FILTERS))}")
-        return self._filtered(**given)
+        return self._build_filters(**given)
 
-    def _filtered(
+    def _build_filters(
         self,
         *,
         kinds: Sequence[str] = ("memory",),
@@ -148,7 +148,7 @@ class ScopeResolver:
 
 def _statuses(status: Sequence[str] | str | None) -> tuple[str, ...] | None:
     if status is None:
-        return LIVE
+        return LIVE_STATUSES
     return None if status == "any" else _tuple(status)
 
 
@@ -158,14 +158,14 @@ def _tuple(value: Sequence[str] | str | None) -> tuple[str, ...] | None:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def ever(filters: Filters) -> Filters:
+def without_time_filters(filters: Filters) -> Filters:
     """The filters without those that change over time: what passed then may not pass today."""
     return replace(filters, statuses=None, valid_at=None, as_of=False)
 
 
 def was_current(memory: Memory, filters: Filters) -> bool:
     """Whether a memory, as it was at `known_at`, was visible, and current at the moment asked about."""
-    if not shows(filters.scopes, memory.scope) or not _was_known(memory, filters.known_at):
+    if not is_scope_visible(filters.scopes, memory.scope) or not _was_known(memory, filters.known_at):
         return False
     moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
     return moment is None or is_valid(memory, moment)
@@ -175,14 +175,14 @@ def _was_known(memory: Memory, known_at: datetime | None) -> bool:
     return known_at is None or (memory.created is not None and memory.created <= known_at)
 
 
-def selects(filters: Filters, memory: Memory) -> bool:
+def is_selected(filters: Filters, memory: Memory) -> bool:
     """Whether a memory has what the filters ask for, whatever its status and validity; the store asks the same of what it searches."""
     tags = {tag.lower() for tag in memory.tags}
     return (
         "memory" in filters.kinds
         and filters.parents is None
         and filters.roles is None
-        and shows(filters.scopes, memory.scope)
+        and is_scope_visible(filters.scopes, memory.scope)
         and (filters.types is None or memory.type in filters.types)
         and all(tag.lower() in tags for tag in filters.tags or ())
         and (filters.domain is None or f"{memory.domain}/".startswith(f"{filters.domain}/"))
@@ -199,23 +199,23 @@ def _is_from(moment: datetime | None, filters: Filters) -> bool:
     return (filters.since is None or moment >= filters.since) and (filters.until is None or moment < filters.until)
 
 
-def listing(store: Store, filters: Filters, limit: int | None, offset: int) -> list[Memory]:
+def list_memories(store: Store, filters: Filters, limit: int | None, offset: int) -> list[Memory]:
     """Memories, newest first; with `known_at` as they were then."""
     if filters.known_at is None:
         return store.listing(filters, limit, offset)
     images = store.known_at(filters.known_at)
-    then = (images.get(memory.id, memory) for memory in store.listing(ever(filters)))
-    kept = [memory for memory in then if memory is not None and _passes(memory, filters)]
+    then = (images.get(memory.id, memory) for memory in store.listing(without_time_filters(filters)))
+    kept = [memory for memory in then if memory is not None and _is_listed(memory, filters)]
     return kept[offset:] if limit is None else kept[offset : offset + limit]
 
 
-def _passes(memory: Memory, filters: Filters) -> bool:
+def _is_listed(memory: Memory, filters: Filters) -> bool:
     return was_current(memory, filters) and (filters.statuses is None or memory.status in filters.statuses)
 
 
 MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
-POOL = 60
+RETRIEVER_CANDIDATES = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
 WEIGHED, SPARE, SPARE_SHARE, MIN_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
@@ -267,7 +267,7 @@ class SearchQuery:
     known_then: Mapping[int, Memory | None] = field(default_factory=dict)
     """For `known_at`: the memories that changed since, as they were then, by number; None for one not yet known."""
 
-    def checked(self) -> "SearchQuery":
+    def validate(self) -> "SearchQuery":
         """The query itself; raises `InvalidInput` where a field has no valid value."""
         if self.mode not in MODES:
             raise InvalidInput(f"Unknown mode {self.mode!r}; choose hybrid, semantic or keyword.")
@@ -277,7 +277,7 @@ class SearchQuery:
             raise InvalidInput(f"A question must be text, not {type(self.text).__name__}.")
         if type(self.limit) is not int or not 1 <= self.limit <= 1000:
             raise InvalidInput(f"limit {self.limit} must be a whole number between 1 and 1000")
-        checked_relevance(self.min_relevance)
+        check_relevance(self.min_relevance)
         return self
 
     def in_english(self) -> "SearchQuery":
@@ -310,15 +310,15 @@ class SearchQuery:
     @property
     def store_query(self) -> Query:
         """What the store's retrievers are asked."""
-        return Query(self.lexical_terms, self.vector, max(POOL, self.limit * WEIGHED), self.task_vector)
+        return Query(self.lexical_terms, self.vector, max(RETRIEVER_CANDIDATES, self.limit * WEIGHED), self.task_vector)
 
     @property
     def store_filters(self) -> Filters:
         """What the store filters by; with `known_at` without what changes over time, which `Searcher` checks itself."""
-        return self.filters if self.filters.known_at is None else ever(self.filters)
+        return self.filters if self.filters.known_at is None else without_time_filters(self.filters)
 
     @property
-    def places(self) -> int:
+    def rank_limit(self) -> int:
         """How many ranked documents to weigh; with `known_at` more, since some were not known yet."""
         spare = max(SPARE, self.limit // SPARE_SHARE)
         return (
@@ -328,10 +328,10 @@ class SearchQuery:
         )
 
     @property
-    def images(self) -> dict[int, Memory]:
+    def known_memories(self) -> dict[int, Memory]:
         """The memories of `known_then` that were known."""
         return {n: memory for n, memory in self.known_then.items() if memory is not None}
 
 
-Asked: TypeAlias = tuple[Candidates, SearchQuery]
+RetrievedQuery: TypeAlias = tuple[Candidates, SearchQuery]
 """A question, or one of its wordings, and what the retrievers found for it."""

@@ -22,28 +22,28 @@ from engram.store.protocol import Candidates, DocumentPosition, IndexedPassage, 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.model.hit import Hits
-    from engram.recall.fusion import Judged
+    from engram.recall.fusion import JudgedEvidence
     from engram.recall.passages import Passages
-    from engram.recall.query import Asked, SearchQuery
+    from engram.recall.query import RetrievedQuery, SearchQuery
     from engram.recall.similarity import Floats, Integers, Lexicon
 
-SESSIONS_READ = 60
+MAX_SESSIONS_READ = 60
 """Sessions read whole for one question: those whose turns scored best."""
-JUDGED = 48
+MAX_JUDGED_DOCUMENTS = 48
 """Standalone documents ranked for one question: the best by either retriever's raw score."""
-READ_WHOLE = 1_000
+MAX_WHOLE_SESSION = 1_000
 """The longest session that is read whole; of a longer one only the neighbourhood of candidates is read."""
-LEAST_RELEVANCE = 0.001
+MIN_WORDING_RELEVANCE = 0.001
 """What a wording that does not find a document says of its relevance."""
 MATCH_POWER = 3
 """The power of the power mean over a document's matches by several wordings. Among 916 sessions, the first five contain all answers for .75 of LongMemEval's
 questions, against .69 with the mean and .68 with the maximum; 4 does as well."""
-AROUND = 2
+NEIGHBOUR_POSITIONS = 2
 """Positions read on either side of a candidate there: turns farther away contribute little."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedDocument:
     """A ranked document: its match (of ten), the parts that sum to it, which retriever found it at which rank, the raw scores, and
     the probability that it is about the question.
     """
@@ -69,22 +69,22 @@ JudgedPassage: TypeAlias = "tuple[float, Floats | None]"
 """The relevance of a passage, and the evidence it was judged from."""
 
 
-def rank(store: PassageReader, asked: "Sequence[Asked]") -> list[list[Ranked]]:
+def rank(store: PassageReader, asked: "Sequence[RetrievedQuery]") -> list[list[RankedDocument]]:
     """Rank the documents for each wording of a question, best first, with the probability that each is about that wording."""
     query = asked[0][1]
-    if query.images or query.is_in_context:
+    if query.known_memories or query.is_in_context:
         return _rank_in_context(store, asked)
     return [_rank_alone(store, candidates, each) for candidates, each in asked]
 
 
-def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
+def join_readings(*readings: Sequence[RankedDocument]) -> list[RankedDocument]:
     """Join the rankings of one question in two languages. Each document keeps the reading in which it is more relevant, and a reading
     counts as much as its best document.
     """
     from engram.recall.relevance import as_match
 
     weights = [as_match(max((ranked.relevance for ranked in ranking), default=0.0)) for ranking in readings]
-    best: dict[int, Ranked] = {}
+    best: dict[int, RankedDocument] = {}
     for ranking, weight in zip(readings, weights, strict=True):
         for ranked in ranking:
             shares = {name: share * weight for name, share in ranked.shares.items()}
@@ -95,7 +95,7 @@ def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
     return scale_matches(joined, [ranked.shares for ranked in joined])
 
 
-def _rank_in_context(store: PassageReader, asked: "Sequence[Asked]") -> list[list[Ranked]]:
+def _rank_in_context(store: PassageReader, asked: "Sequence[RetrievedQuery]") -> list[list[RankedDocument]]:
     """A ranking for each wording, of what any of them found; it is read once."""
     placed, judged = judge(store, asked)
     if not placed:
@@ -109,23 +109,23 @@ def _rank_in_context(store: PassageReader, asked: "Sequence[Asked]") -> list[lis
             for (candidates, query), (parts, _) in zip(asked, best, strict=True)
         ]
     return [
-        _scaled(parts, _lists(candidates), found)
+        _scale_parts(parts, _lists(candidates), found)
         for (candidates, _), (parts, _), found in zip(asked, best, relevance, strict=True)
     ]
 
 
-def _rank_alone(store: PassageReader, candidates: Candidates, query: "SearchQuery") -> list[Ranked]:
+def _rank_alone(store: PassageReader, candidates: Candidates, query: "SearchQuery") -> list[RankedDocument]:
     """The order of a single retriever, or of both by spec 1's rule."""
     lists = _lists(candidates)
-    parts = _best(_reciprocal(lists) if query.mode == "hybrid" else _pure(lists), query.places)
-    return _scaled(parts, lists, _relevance_alone(store, candidates, query, list(parts)))
+    parts = _best(_reciprocal(lists) if query.mode == "hybrid" else _raw_scores(lists), query.rank_limit)
+    return _scale_parts(parts, lists, _relevance_alone(store, candidates, query, list(parts)))
 
 
 def _lists(candidates: Candidates) -> dict[str, list[tuple[int, float]]]:
     return {"keyword": candidates.lexical, "semantic": candidates.semantic}
 
 
-def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) -> list[Ranked]:
+def fuse_wordings(rankings: Sequence[Sequence[RankedDocument]], texts: Sequence[str]) -> list[RankedDocument]:
     """Fuse several rankings into one. A document's match is the power mean of its matches, so documents found by several wordings come
     first, and a document found by one wording is not lost if it has nothing to do with the others.
 
@@ -134,11 +134,11 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
     count = len(rankings)
     if count == 1:
         return list(rankings[0])
-    found: dict[int, list[tuple[float, int, Ranked]]] = {}
+    found: dict[int, list[tuple[float, int, RankedDocument]]] = {}
     for place, ranking in enumerate(rankings):
         for ranked in ranking:
             found.setdefault(ranked.n, []).append((-ranked.relevance, place, ranked))
-    fused: list[tuple[float, Ranked, dict[str, float]]] = []
+    fused: list[tuple[float, RankedDocument, dict[str, float]]] = []
     for n, matches in found.items():
         matches.sort(key=itemgetter(0, 1))
         _, place, best = matches[0]
@@ -154,7 +154,7 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
         relevance = fuse_relevance([-negative for negative, _, _ in matches], count)
         wording = texts[place] if place else ""
         match = sum(shares.values())
-        fused.append((-match, Ranked(n, match, {}, best.found_by, best.raw, relevance, wording), shares))
+        fused.append((-match, RankedDocument(n, match, {}, best.found_by, best.raw, relevance, wording), shares))
     fused.sort(key=lambda one: (one[0], one[1].n))
     return scale_matches([ranked for _, ranked, _ in fused], [shares for _, _, shares in fused])
 
@@ -165,30 +165,31 @@ def fuse_relevance(best_first: Sequence[float], count: int) -> float:
     Of several ways to combine them it lost the fewest answers where seven of ten unanswerable questions got none.
     """
     first, second = (
-        min(max(value, LEAST_RELEVANCE), 1 - LEAST_RELEVANCE) for value in (*best_first[:2], LEAST_RELEVANCE)[:2]
+        min(max(value, MIN_WORDING_RELEVANCE), 1 - MIN_WORDING_RELEVANCE)
+        for value in (*best_first[:2], MIN_WORDING_RELEVANCE)[:2]
     )
     odds = math.sqrt(first / (1 - first) * second / (1 - second)) * 2 / count
     return odds / (1 + odds)
 
 
 def _best_judged(
-    placed: Sequence[IndexedPassage], judged: "Judged", query: "SearchQuery"
+    placed: Sequence[IndexedPassage], judged: "JudgedEvidence", query: "SearchQuery"
 ) -> "tuple[dict[int, Mapping[str, float]], Integers]":
     """The best documents by their evidence, with its parts, and their rows among those read."""
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
-    from engram.recall.fusion import copy_penalties, repeated, score, weighed
+    from engram.recall.fusion import copy_penalties, repetition_penalties, score, weigh_evidence
 
-    parts = weighed(judged.evidence)
+    parts = weigh_evidence(judged.evidence)
     eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
     has_sessions = any(place.parent for place in placed)
     if has_sessions:
         parts["copied"] = copy_penalties(score(parts), judged.passages, eligible)
     if has_sessions and asks_for_several(query.text):
-        parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
+        parts["repeated"] = repetition_penalties(score(parts), [place.parent for place in placed])
     numbers = np.array([place.n for place in placed], dtype=np.int64)
-    rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][: query.places]
+    rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][: query.rank_limit]
     columns = {name: values[rows].tolist() for name, values in parts.items()}
     return {
         n: {name: values[place] for name, values in columns.items()} for place, n in enumerate(numbers[rows].tolist())
@@ -201,7 +202,10 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
 
 
 def _relevance_in_context(
-    store: PassageReader, asked: "Sequence[Asked]", judged: "Sequence[Judged]", rows: "Sequence[Integers]"
+    store: PassageReader,
+    asked: "Sequence[RetrievedQuery]",
+    judged: "Sequence[JudgedEvidence]",
+    rows: "Sequence[Integers]",
 ) -> list[dict[int, JudgedPassage]]:
     """For each wording the relevance of its rows, from the same passages; by their place in the order."""
     from engram.recall.relevance import RelevanceQuery, judge_passages
@@ -231,17 +235,17 @@ def _relevance_alone(
     """The same for the order of a single retriever: each document by itself, without its neighbours."""
     import numpy as np
 
-    from engram.recall.passages import Passage, Passages, bounded
+    from engram.recall.passages import Passage, Passages, truncate_fields
     from engram.recall.relevance import RelevanceQuery, judge_passages
-    from engram.recall.similarity import alike
+    from engram.recall.similarity import match_words
 
     lexicon = shared_lexicon(alike=True)
     lexicon.trim()
     read = {place.n: place for place in store.passages(numbers, (), query.store_filters)[0]} if numbers else {}
     known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
-    items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
+    items = [Passage(truncate_fields(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
-    likeness = alike(query.terms, passages.vocabulary, lexicon)
+    likeness = match_words(query.terms, passages.vocabulary, lexicon)
     asked = RelevanceQuery(query, candidates, likeness, _cosines_by_words(query, passages, rows), rows)
     found = _with_evidence(*judge_passages([asked], passages)[0])
     return {place: judged for (place, _), judged in zip(known, found, strict=True)}
@@ -273,7 +277,7 @@ def _is_bundled(store: PassageReader) -> bool:
     return store.embedder_name() == NAME
 
 
-def _pure(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[str, float]]:
+def _raw_scores(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[str, float]]:
     return {n: {name: score} for name, found in lists.items() for n, score in found}
 
 
@@ -283,11 +287,11 @@ def _reciprocal(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, d
     return reciprocal_ranks({name: [n for n, _ in found] for name, found in lists.items()})
 
 
-def _scaled(
+def _scale_parts(
     parts: Mapping[int, Mapping[str, float]],
     lists: Mapping[str, Sequence[tuple[int, float]]],
     relevance: Mapping[int, JudgedPassage],
-) -> list[Ranked]:
+) -> list[RankedDocument]:
     """The ranked documents, with their parts scaled so that the first one gets the full score."""
     found_by: dict[int, dict[str, int]] = {n: {} for n in parts}
     raw: dict[int, dict[str, float]] = {n: {} for n in parts}
@@ -299,14 +303,14 @@ def _scaled(
     for place, (n, shares) in enumerate(zip(parts, scaled_to_best(list(parts.values())), strict=True)):
         scaled = {name: value for name, value in shares.items() if value}
         judged, evidence = relevance.get(place, (0.0, None))
-        ranked.append(Ranked(n, sum(scaled.values()), scaled, found_by[n], raw[n], judged, evidence=evidence))
+        ranked.append(RankedDocument(n, sum(scaled.values()), scaled, found_by[n], raw[n], judged, evidence=evidence))
     return ranked
 
 
-def scale_matches(ranking: Sequence[Ranked], shares: Sequence[Mapping[str, float]]) -> list[Ranked]:
+def scale_matches(ranking: Sequence[RankedDocument], shares: Sequence[Mapping[str, float]]) -> list[RankedDocument]:
     """Give each ranked document new parts, scaled so that the best match gets the full score."""
     return [
-        Ranked(
+        RankedDocument(
             ranked.n,
             sum(own.values()),
             own,
@@ -327,43 +331,47 @@ def scaled_to_best(shares: Sequence[Mapping[str, float]]) -> list[dict[str, floa
     return [{name: value * scale for name, value in each.items()} for each in shares]
 
 
-def judge(store: PassageReader, asked: "Sequence[Asked]") -> "tuple[list[IndexedPassage], list[Judged]]":
+def judge(
+    store: PassageReader, asked: "Sequence[RetrievedQuery]"
+) -> "tuple[list[IndexedPassage], list[JudgedEvidence]]":
     """Every document considered, and for each wording the evidence of all of them; nothing if there are no documents."""
     from engram.recall.fusion import evidence_of_each
-    from engram.recall.passages import Passage, Passages, bounded
+    from engram.recall.passages import Passage, Passages, truncate_fields
 
     query = asked[0][1]
-    placed, vectors = _placed(store, [candidates for candidates, _ in asked], query)
+    placed, vectors = _read_passages(store, [candidates for candidates, _ in asked], query)
     if not placed:
         return [], []
     lexicon = shared_lexicon(alike=query.vector is not None)
     lexicon.trim()
     items = [
-        Passage(bounded(place.fields), group, place.fields[1] if group else "", place.time)
+        Passage(truncate_fields(place.fields), group, place.fields[1] if group else "", place.time)
         for place, group in zip(placed, _groups(placed), strict=True)
     ]
-    meanings = _meanings(store, placed, vectors, query)
+    meanings = _passage_vectors(store, placed, vectors, query)
     passages, bundled = Passages(items, lexicon), _is_bundled(store)
     return placed, evidence_of_each(passages, asked, meanings, lexicon, by_excerpt=bundled)
 
 
-def _placed(
+def _read_passages(
     store: PassageReader, found: Sequence[Candidates], query: "SearchQuery"
 ) -> "tuple[list[IndexedPassage], Vectors | None]":
     from engram.recall.passages import best_parents
 
     lists = [ranking for candidates in found for ranking in (candidates.lexical, candidates.semantic)]
     numbers = list(dict.fromkeys(n for ranking in lists for n, _ in ranking))
-    then = query.images
+    then = query.known_memories
     others = [n for n in then if n not in set(numbers)]
     numbers += others
     stands = {n: stand for candidates in found for n, stand in candidates.positions.items()}
     stands |= store.document_positions(others) if others else {}
     rankings = [[(stands[n].parent if n in stands else "", score) for n, score in ranking] for ranking in lists]
-    worthiest = _worthiest(lists)
-    alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], worthiest, query)
-    near = {n: stands[n] for n in worthiest[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
-    ranges = _ranges(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
+    worthiest = _best_found(lists)
+    alone = _best_standalone([n for n in numbers if n not in stands or not stands[n].parent], worthiest, query)
+    near = {
+        n: stands[n] for n in worthiest[:MAX_JUDGED_DOCUMENTS] if n in stands and stands[n].last > MAX_WHOLE_SESSION
+    }
+    ranges = _ranges(best_parents(rankings, MAX_SESSIONS_READ), list(stands.values()), list(near.values()))
     placed, vectors = store.passages(alone, ranges, query.store_filters)
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed, vectors
 
@@ -373,10 +381,10 @@ def _ranges(
 ) -> list[PassageRange]:
     """What to read: a conversation whole; of a long ledger or document only the neighbourhood of the best candidates."""
     lasts = {stand.parent: stand.last for stand in stands}
-    whole = [PassageRange(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
+    whole = [PassageRange(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= MAX_WHOLE_SESSION]
     parts: list[PassageRange] = []
     for stand in sorted(near, key=lambda stand: (stand.parent, stand.position)):
-        first, last = max(0, stand.position - AROUND), stand.position + AROUND
+        first, last = max(0, stand.position - NEIGHBOUR_POSITIONS), stand.position + NEIGHBOUR_POSITIONS
         if parts and parts[-1].parent == stand.parent and first <= parts[-1].last + 1:
             parts[-1] = PassageRange(stand.parent, parts[-1].first, last)
         else:
@@ -402,7 +410,7 @@ def _groups(placed: Sequence[IndexedPassage]) -> list[str]:
     return groups
 
 
-def _worthiest(lists: Sequence[Sequence[tuple[int, float]]]) -> list[int]:
+def _best_found(lists: Sequence[Sequence[tuple[int, float]]]) -> list[int]:
     """The documents found, the best by the retrievers' raw scores first."""
     worth: dict[int, float] = {}
     for found in lists:
@@ -413,10 +421,10 @@ def _worthiest(lists: Sequence[Sequence[tuple[int, float]]]) -> list[int]:
     return sorted(worth, key=lambda n: (-worth[n], n))
 
 
-def _promising(alone: list[int], worthiest: Sequence[int], query: "SearchQuery") -> list[int]:
+def _best_standalone(alone: list[int], worthiest: Sequence[int], query: "SearchQuery") -> list[int]:
     """The best standalone documents: they are ranked by the same words and vectors that found them, so the first will do."""
-    most = max(JUDGED, query.places)
-    if len(alone) <= most or query.images:
+    most = max(MAX_JUDGED_DOCUMENTS, query.rank_limit)
+    if len(alone) <= most or query.known_memories:
         return alone
     wanted = set(alone)
     return [n for n in worthiest if n in wanted][:most]
@@ -428,14 +436,14 @@ def _as_known(place: IndexedPassage, memory: Memory) -> IndexedPassage:
     return IndexedPassage(place.n, fields, place.parent, place.position, place.time, place.eligible)
 
 
-def _meanings(
+def _passage_vectors(
     store: PassageReader, placed: Sequence[IndexedPassage], vectors: "Vectors | None", query: "SearchQuery"
 ) -> "Vectors | None":
     if query.vector is None:
         return None
-    changed = [(i, place.n) for i, place in enumerate(placed) if place.n in query.images]
+    changed = [(i, place.n) for i, place in enumerate(placed) if place.n in query.known_memories]
     if vectors is not None and changed:
-        fresh = store.embed([memory_document(query.images[n]).meaning for _, n in changed])
+        fresh = store.embed([memory_document(query.known_memories[n]).meaning for _, n in changed])
         if fresh is not None:
             vectors[[i for i, _ in changed]] = fresh
     return vectors
@@ -450,7 +458,7 @@ def shared_lexicon(*, alike: bool) -> "Lexicon":
     from engram.embedding.static import StaticEmbedder
     from engram.recall.similarity import Lexicon
 
-    return Lexicon(StaticEmbedder().summed if alike else None)
+    return Lexicon(StaticEmbedder().sum_texts if alike else None)
 
 
 def with_excerpts(hits: "Hits", terms: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ from engram.model.types import type_or_default
 from engram.model.usage import Use
 from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
-from engram.recall.cutoff import HELPFUL, is_about, is_read
-from engram.recall.freshness import compared
+from engram.recall.cutoff import INJECT_FLOOR, is_about, is_read
+from engram.recall.freshness import find_replacements
 from engram.recall.hops import follow_entities
 from engram.recall.names import answer_name_question
 from engram.recall.parse import ParsedQuestion, parse
@@ -25,7 +25,7 @@ from engram.recall.topics import merge_answers, split_topics
 from engram.recall.trace import TracedAnswer
 from engram.rules.sources import EVIDENCE
 from engram.store.protocol import Filters, Store
-from engram.text.display import notice, quoted, word
+from engram.text.display import notice, quote_text, safe_word
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.time.zone import SYSTEM, in_zone
@@ -109,19 +109,19 @@ class Recaller:
 
     def recall(self, query: SearchQuery, session: str = "", at: datetime | None = None) -> Recall:
         """Answer a question and record the use of the hits about it."""
-        found = self.answered(query, at)
+        found = self.answer_query(query, at)
         # A caller may lower the floor; hits below the usual one are not reinforced.
         meant = [hit.id for hit in found.hits if hit.memory is not None and is_about(hit)]
         warning = self.record_use("recalled", meant, session)
         return replace(found, warnings=(*found.warnings, warning)) if warning else found
 
-    def answered(self, query: SearchQuery, at: datetime | None = None) -> Recall:
+    def answer_query(self, query: SearchQuery, at: datetime | None = None) -> Recall:
         """Parse the question, search, and phrase the answer; with a trace if the query asks for one. Records no use."""
         moment = in_zone(at or self.clock(), self.zone)
         asked, query = query.text, query.in_english()
-        question = parse(query.text, moment) if query.narrowed else self.understood(asked, moment)
+        question = parse(query.text, moment) if query.narrowed else self.parse_question(asked, moment)
         searcher = self.searcher.for_recall(explain=query.explain)
-        floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
+        floor, query = query.min_relevance, replace(query.validate(), min_relevance=0.0)
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             answer = self._answer(searcher, question, query, floor)
@@ -131,9 +131,9 @@ class Recaller:
                 answer = merge_answers(answer, each, query.limit)
         trace = None
         if searcher.log is not None:
-            from engram.recall.trace import traced
+            from engram.recall.trace import build_trace
 
-            trace = traced(question, answer, searcher.log)
+            trace = build_trace(question, answer, searcher.log)
         hits, parts = answer.hits, answer.parts
         sections = [lines_of(hits, question.intent, moment.tzinfo)]
         sections += ["\n".join((heading, *lines)) for heading, lines in part_lines(parts, moment.tzinfo)]
@@ -149,7 +149,7 @@ class Recaller:
             answer = answer_name_question(searcher, query, answer, floor)
         return follow_entities(searcher, query, answer, floor) if is_current else answer
 
-    def understood(self, text: str, at: datetime) -> ParsedQuestion:
+    def parse_question(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""
         question = parse(translate(text), at)
         if self.refine is None:
@@ -157,7 +157,7 @@ class Recaller:
         return replace(self.refine(replace(question, text=text), at), text=question.text)
 
     def inject(
-        self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = HELPFUL
+        self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = INJECT_FLOOR
     ) -> Injection:
         """Choose what the task needs and record it as injected. Raises `InvalidInput` for a budget that is too small."""
         if type(budget) is not int:
@@ -169,10 +169,10 @@ class Recaller:
         from engram.recall.task_memories import TaskMemoryFinder
 
         now = self.clock()
-        query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
+        query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).validate()
         finder = TaskMemoryFinder(self.searcher, self.store)
         hits, waiting = finder.find(query), finder.find_unconfirmed(query)
-        replaced = compared(task, hits, self.store, filters, heed_trust=True)
+        replaced = find_replacements(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
             hits,
             budget,
@@ -212,13 +212,13 @@ class Recaller:
 def part_lines(parts: AnswerParts, zone: tzinfo | None) -> list[tuple[str, list[str]]]:
     """The heading and the lines of each part that is not empty. A candidate is quoted only if it is in the user's own words."""
     waiting = [line_of(hit, zone=zone) for hit in parts.unconfirmed if hit.note == USER_WORDS]
-    if others := [word(hit.id) for hit in parts.unconfirmed if hit.note != USER_WORDS]:
+    if others := [safe_word(hit.id) for hit in parts.unconfirmed if hit.note != USER_WORDS]:
         waiting.append(f"{len(others)} not shown before review: {', '.join(others)} ({HOW_TO_LIST})")
     sections = [
         (POSSIBLE, [line_of(hit, dated=hit.memory is None, zone=zone) for hit in parts.possible]),
         (UNCONFIRMED, waiting),
         (OLDER, [line_of(hit, zone=zone) for hit in parts.older]),
-        (ELSEWHERE, [f"{match.count} in {word(match.scope)}" for match in parts.elsewhere]),
+        (ELSEWHERE, [f"{match.count} in {safe_word(match.scope)}" for match in parts.elsewhere]),
     ]
     return [(heading, lines) for heading, lines in sections if lines]
 
@@ -231,7 +231,7 @@ def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> st
 def line_of(hit: Hit, *, dated: bool = False, zone: tzinfo | None = None) -> str:
     """A hit as one line: its id and type, the quoted text, and the day of a session's summary."""
     dated = dated or is_summary(hit)
-    return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
+    return f"{label_of(hit)}: {quote_text(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
 
 
 def is_summary(hit: Hit) -> bool:
@@ -252,8 +252,10 @@ def _moment_of(hit: Hit) -> datetime:
 
 def label_of(hit: Hit) -> str:
     """The label before a hit's text: its id and its type or speaker."""
-    label = type_or_default(hit.memory.type).label if hit.memory else word(hit.event.role) if hit.event else hit.kind
-    return f"[{word(hit.id)}] {label}"
+    label = (
+        type_or_default(hit.memory.type).label if hit.memory else safe_word(hit.event.role) if hit.event else hit.kind
+    )
+    return f"[{safe_word(hit.id)}] {label}"
 
 
 def remark_of(hit: Hit, *, dated: bool, zone: tzinfo | None = None) -> str:
@@ -266,15 +268,15 @@ def remark_of(hit: Hit, *, dated: bool, zone: tzinfo | None = None) -> str:
 
 Composer = Callable[[str, str], tuple[str, list[str]]]
 """Answers a question from lines of memories, with the ids of the lines it used."""
-MOST_QUOTED = 3
+MAX_QUOTED_MEMORIES = 3
 """Memories that an answer without a model quotes; a history quotes all of them."""
-NEAR_ENOUGH = 0.75
+QUOTED_SCORE_SHARE = 0.75
 """The share of the best score from which another hit belongs to the answer."""
 UNKNOWN = "Nothing that is known answers the question."
 UNSURE = "No memory clearly answers the question; see the other parts of the answer."
 
 
-def answering(model: "LanguageModel") -> Composer:
+def model_composer(model: "LanguageModel") -> Composer:
     """A composer that asks a model; the question and the lines go in as data."""
     from engram.llm.schemas import ComposedAnswer
 
@@ -285,7 +287,7 @@ def answering(model: "LanguageModel") -> Composer:
     return answer
 
 
-def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
+def compose_cited_answer(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     """The answer, and a warning or "". Where the model fails, the memories are quoted instead."""
     if not recall.hits:
         return "", UNKNOWN if recall.text == NOTHING_KNOWN else UNSURE
@@ -299,7 +301,7 @@ def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
     if not answer or not cited:
         return _quoted_answer(recall), "quoted the memories: the model named no source"
-    return f"{notice(answer)} {' '.join(f'[{word(source)}]' for source in cited)}", ""
+    return f"{notice(answer)} {' '.join(f'[{safe_word(source)}]' for source in cited)}", ""
 
 
 def _quoted_answer(recall: Recall) -> str:
@@ -307,12 +309,12 @@ def _quoted_answer(recall: Recall) -> str:
     dated = any(word.key == "when" for word in words(recall.question))
     if recall.intent == "lineage":
         return ", then ".join(_sentence(hit, dated, recall.zone) for hit in hits)
-    least = max(hit.score for hit in hits) * NEAR_ENOUGH
-    best = [hit for hit in hits if hit.score >= least][:MOST_QUOTED]
+    least = max(hit.score for hit in hits) * QUOTED_SCORE_SHARE
+    best = [hit for hit in hits if hit.score >= least][:MAX_QUOTED_MEMORIES]
     return "; ".join(_sentence(hit, dated, recall.zone) for hit in best)
 
 
 def _sentence(hit: Hit, dated: bool, zone: tzinfo | None) -> str:
-    when = f"{time_of(hit, zone)}, {word(hit.event.role)}: " if hit.event else ""
+    when = f"{time_of(hit, zone)}, {safe_word(hit.event.role)}: " if hit.event else ""
     remark = remark_of(hit, dated=dated and hit.event is None, zone=zone)
-    return f"{when}{quoted(hit.stretch or hit.text)}{remark} [{word(hit.id)}]"
+    return f"{when}{quote_text(hit.stretch or hit.text)}{remark} [{safe_word(hit.id)}]"

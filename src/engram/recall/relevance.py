@@ -25,7 +25,7 @@ from engram.models.trees import Trees
 from engram.recall.answerability import measure_answerability
 from engram.recall.passages import Mentions, Passages
 from engram.recall.query import SearchQuery
-from engram.recall.similarity import Alike, Floats, Integers
+from engram.recall.similarity import Floats, Integers, WordMatches
 from engram.store.protocol import Candidates
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
@@ -89,7 +89,7 @@ class RelevanceQuery:
     query: SearchQuery
     candidates: Candidates
     """What the retrievers found, with the number of documents that contain each term."""
-    known: Alike
+    known: WordMatches
     """What each word of the passages counts for each of the query's terms."""
     cosines: Floats
     """Of the question and the wanted passages, by the bundled model."""
@@ -138,10 +138,10 @@ def evidence_of_each(asked: Sequence[RelevanceQuery], passages: Passages) -> lis
     if not asked:
         return []
     wanted = np.unique(np.concatenate([each.wanted for each in asked]))
-    known = _joined([each.known for each in asked])
+    known = _join_rows([each.known for each in asked])
     mentions = passages.mentions(known.same.astype(np.float32))
     excerpts, around = _read_excerpts(known, mentions, passages, wanted), _around(mentions, passages)
-    says = _says(passages, wanted)
+    says = _value_flags(passages, wanted)
     read, start = [], 0
     for each in asked:
         rows = slice(start, start + len(each.query.terms))
@@ -154,11 +154,11 @@ def evidence_of_each(asked: Sequence[RelevanceQuery], passages: Passages) -> lis
     return read
 
 
-def _joined(known: Sequence[Alike]) -> Alike:
+def _join_rows(known: Sequence[WordMatches]) -> WordMatches:
     """The rows of several questions, one after another."""
     if len(known) == 1:
         return known[0]
-    return Alike(
+    return WordMatches(
         np.concatenate([each.same for each in known]),
         np.concatenate([each.cosines for each in known]),
         np.concatenate([each.worth for each in known]),
@@ -171,7 +171,7 @@ def _features(
 ) -> Floats:
     query, terms, cosines, wanted, known = asked.query, asked.query.terms, asked.cosines, asked.wanted, asked.known
     weights = known.weights / known.weights.sum()
-    named = _named(query.text, terms)
+    named = _name_mask(query.text, terms)
     others, said_names = not named.all(), exact[named].mean(axis=0) if named.any() else None
     rest_weights = np.where(named, 0, weights)
     rest_weights = rest_weights / max(float(rest_weights.sum()), 1e-9)
@@ -220,7 +220,7 @@ def _features(
 _SIGNS = {"time": _TIME, "number": _NUMBER, "place": _PLACE, "reason": _REASON, "way": _WAY, "person": _PERSON}
 
 
-def _named(question: str, terms: Sequence[str]) -> "np.ndarray":
+def _name_mask(question: str, terms: Sequence[str]) -> "np.ndarray":
     names = {term for name in entities(question) for term in query_terms(name)}
     return np.array([term in names for term in terms], dtype=bool)
 
@@ -241,7 +241,7 @@ class _Excerpts:
         return np.maximum(exact[:, first], exact[:, last]), near[:, best]
 
 
-def _read_excerpts(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> _Excerpts:
+def _read_excerpts(known: WordMatches, mentions: Mentions, passages: Passages, wanted: Integers) -> _Excerpts:
     """What the excerpts of the wanted passages say."""
     said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
     total = passages.block_total
@@ -273,7 +273,7 @@ def _around(mentions: Mentions, passages: Passages) -> "np.ndarray":
     return out
 
 
-def _says(passages: Passages, wanted: Integers) -> "np.ndarray":
+def _value_flags(passages: Passages, wanted: Integers) -> "np.ndarray":
     """(2 x wanted) whether a passage has a time, and whether it has a number."""
     out = np.zeros((2, len(wanted)), dtype=bool)
     for row, place in enumerate(wanted.tolist()):

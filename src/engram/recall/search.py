@@ -13,10 +13,10 @@ from engram.model.lazy import dataclass, replace
 from engram.model.logs import Log
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
-from engram.recall.cutoff import LOOKED_UP, below
+from engram.recall.cutoff import LOOKED_UP_RELEVANCE, filtered_below
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
-from engram.recall.query import Asked, SearchQuery, was_current
-from engram.recall.ranking import Ranked, fuse_wordings, join_readings, with_excerpts
+from engram.recall.query import RetrievedQuery, SearchQuery, was_current
+from engram.recall.ranking import RankedDocument, fuse_wordings, join_readings, with_excerpts
 from engram.recall.shared_reads import SharedReads, ranking_key
 from engram.recall.source_events import fold_events, is_manifest
 from engram.recall.typos import correct_spelling, describe_corrections
@@ -34,7 +34,7 @@ from engram.rules.strength import (
     schema_boost,
 )
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, NEVER_TRUE, Candidates, Store, StoredRecord
+from engram.store.protocol import LIVE_STATUSES, NEVER_TRUE_STATUSES, Candidates, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
@@ -74,7 +74,7 @@ def weigh(
     return *parts, *(Part(name, value, "×") for name, value in factors if value != 1)
 
 
-def emerged(memories: Sequence[Memory], now: datetime) -> list[frozenset[str]]:
+def find_schemas(memories: Sequence[Memory], now: datetime) -> list[frozenset[str]]:
     """Groups of at least three memories, linked at .4 or more, that share at least two anchors."""
     known = {memory.id: memory for memory in memories if memory.anchors}
     neighbours: dict[str, set[str]] = {memory_id: set() for memory_id in known}
@@ -109,7 +109,7 @@ def schema_boosts(memories: Sequence[Memory], activated: Iterable[str], now: dat
     """What each memory gains because other members of its schema were activated too."""
     active = set(activated)
     gains: dict[str, float] = {}
-    for group in emerged(memories, now):
+    for group in find_schemas(memories, now):
         for member in group:
             gains[member] = schema_boost(len((group & active) - {member}), len(group))
     return gains
@@ -143,11 +143,11 @@ class Searcher:
         """The best documents, best first. Archived and stale memories answer only if no current one does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
-        query, reads = query.checked().in_english(), self.reads
+        query, reads = query.validate().in_english(), self.reads
         is_exact = query.everything or query.original
         corrections = {} if is_exact else reads.corrections(query.text, query.filters)
         query = correct_spelling(query, corrections)
-        with _LOG.timed("search", wordings=len(query.wordings), limit=query.limit) as facts:
+        with _LOG.measure("search", wordings=len(query.wordings), limit=query.limit) as facts:
             hits = self._search(query, reads)
             if is_unanswered(query, hits):
                 found = self._search(outdated_query(query), reads)
@@ -163,18 +163,18 @@ class Searcher:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
-            asked = self._retrieved([query, *query.alternatives], reads)
+            asked = self._retrieve_each([query, *query.alternatives], reads)
             candidates, query = asked[0]
             considered, filtered = self._rank_records(query, asked, reads)
             if query.task_vector is not None and not query.everything:
-                considered = self._by_situation(query, candidates, considered, reads)
-            weighed = self._weighed(query, considered)
+                considered = self._add_by_situation(query, candidates, considered, reads)
+            weighed = self._score_records(query, considered)
         if query.folding:
             weighed = fold_events(weighed, lambda scored: scored.found.record)
         relevant = [scored for scored in weighed if scored.place.relevance >= query.min_relevance]
         hits = Hits([self._hit(query, scored) for scored in relevant[: query.limit]])
         hits.filtered = [
-            below(scored.found.record.id, scored.place.relevance, query.min_relevance)
+            filtered_below(scored.found.record.id, scored.place.relevance, query.min_relevance)
             for scored in weighed
             if scored.place.relevance < query.min_relevance
         ]
@@ -195,11 +195,11 @@ class Searcher:
             self.log.append(_search_trace(query, hits, candidates, beyond, [*filtered, *hits.filtered]))
         return hits
 
-    def retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
+    def retrieve(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
         """The candidates and the completed query, before they are ranked; the training scripts learn from them."""
-        return self._retrieved([query.checked()], self.reads or SharedReads(self.store))[0]
+        return self._retrieve_each([query.validate()], self.reads or SharedReads(self.store))[0]
 
-    def _retrieved(self, queries: Sequence[SearchQuery], reads: SharedReads) -> list[Asked]:
+    def _retrieve_each(self, queries: Sequence[SearchQuery], reads: SharedReads) -> list[RetrievedQuery]:
         reads.embed([each.text[:MAX_QUESTION] for each in queries if _is_embedded(each)])
         completed = [with_terms(replace(each, vector=_vector(each, reads)), self.zone) for each in queries]
         found = reads.candidates_of_each([each.store_query for each in completed], completed[0].store_filters)
@@ -216,35 +216,37 @@ class Searcher:
         numbers = self.store.numbers(list(images))
         return {numbers[memory_id]: memory for memory_id, memory in images.items() if memory_id in numbers}
 
-    def _weighed(self, query: SearchQuery, considered: Sequence[tuple[StoredRecord, Ranked]]) -> "list[Scored]":
+    def _score_records(
+        self, query: SearchQuery, considered: Sequence[tuple[StoredRecord, RankedDocument]]
+    ) -> "list[ScoredRecord]":
         now = self.clock()
         moment = query.filters.valid_at or now
         memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
         boosts = schema_boosts(memories, [memory.id for memory in memories], now)
-        scored = [_scored(query, found, place, moment, boosts) for found, place in considered]
+        scored = [_score_record(query, found, place, moment, boosts) for found, place in considered]
         scored.sort(key=lambda one: (-one.score, one.found.record.id))
         return scored
 
     def _rank_records(
-        self, query: SearchQuery, asked: Sequence[Asked], reads: SharedReads
-    ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
+        self, query: SearchQuery, asked: Sequence[RetrievedQuery], reads: SharedReads
+    ) -> tuple[list[tuple[StoredRecord, RankedDocument]], list[Filtered]]:
         """The ranked records, best first, after memories were compared with each wording; and the records that fail a filter."""
-        rankings = [_listed(asked[0][0])] if query.everything else reads.rank(asked)
+        rankings = [_list_candidates(asked[0][0])] if query.everything else reads.rank(asked)
         union = {place.n: place for ranking in rankings for place in ranking}
         pairs, filtered = self._records(query, list(union.values()), reads)
         if query.filters.known_at is None and not query.filters.as_of:
-            pairs = self._disputed(pairs)
+            pairs = self._mark_disputed(pairs)
         found = {place.n: record for record, place in pairs}
         if query.everything:
             fused = rankings[0]
         else:
-            key = ranking_key(asked), query.places, query.question, query.original, tuple(found)
-            fused = reads.fuse(key, lambda: _fused(asked, rankings, found))
-        return [(found[place.n], place) for place in fused[: query.places] if place.n in found], filtered
+            key = ranking_key(asked), query.rank_limit, query.question, query.original, tuple(found)
+            fused = reads.fuse(key, lambda: _fuse_rankings(asked, rankings, found))
+        return [(found[place.n], place) for place in fused[: query.rank_limit] if place.n in found], filtered
 
     def _records(
-        self, query: SearchQuery, ranked: Sequence[Ranked], reads: SharedReads
-    ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
+        self, query: SearchQuery, ranked: Sequence[RankedDocument], reads: SharedReads
+    ) -> tuple[list[tuple[StoredRecord, RankedDocument]], list[Filtered]]:
         """The records of the ranked documents, as they are or were at `known_at`, and those that fail a filter on the record."""
         found = reads.records([place.n for place in ranked])
         pairs = [(found[place.n], place) for place in ranked if place.n in found]
@@ -255,30 +257,32 @@ class Searcher:
         failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
         return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
 
-    def _by_situation(
+    def _add_by_situation(
         self,
         query: SearchQuery,
         candidates: Candidates,
-        considered: list[tuple[StoredRecord, Ranked]],
+        considered: list[tuple[StoredRecord, RankedDocument]],
         reads: SharedReads,
-    ) -> list[tuple[StoredRecord, Ranked]]:
+    ) -> list[tuple[StoredRecord, RankedDocument]]:
         """The same and the memories whose situation is near the task, all judged by it."""
-        from engram.recall.situated import SITUATION, judged_by_situation
+        from engram.recall.situated import SITUATION, judge_by_situation
 
         # Where no task vector passes the filters, or the store has none, what the other retrievers found is compared.
         near = candidates.by_task or [*candidates.lexical, *candidates.semantic]
         seen = {found.n for found, _ in considered}
         more = [
-            Ranked(n, 0.0, found_by={SITUATION: place})
+            RankedDocument(n, 0.0, found_by={SITUATION: place})
             for place, n in enumerate(dict.fromkeys(n for n, _ in near), 1)
             if n not in seen
         ]
         added, _ = self._records(query, more, reads)
         if query.filters.known_at is None and not query.filters.as_of:
-            added = self._disputed(added)
-        return judged_by_situation(query, considered, added, candidates.tasks_compared or candidates.total)
+            added = self._mark_disputed(added)
+        return judge_by_situation(query, considered, added, candidates.tasks_compared or candidates.total)
 
-    def _disputed(self, considered: list[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
+    def _mark_disputed(
+        self, considered: list[tuple[StoredRecord, RankedDocument]]
+    ) -> list[tuple[StoredRecord, RankedDocument]]:
         """The same, memories marked that a waiting one contradicts."""
         memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
         links = self.store.links_to([memory.id for memory in memories]) if memories else []
@@ -291,7 +295,7 @@ class Searcher:
             (replace(found, record=marked.get(found.record.id, found.record)), place) for found, place in considered
         ]
 
-    def _hit(self, query: SearchQuery, scored: "Scored") -> Hit:
+    def _hit(self, query: SearchQuery, scored: "ScoredRecord") -> Hit:
         record, place, parts = scored.found.record, scored.place, scored.parts
         if isinstance(record, Memory):
             text, memory, event = record.statement, record, None
@@ -306,7 +310,9 @@ class Searcher:
         )  # fmt: skip
 
 
-def _fused(asked: Sequence[Asked], rankings: list[list[Ranked]], found: Mapping[int, StoredRecord]) -> list[Ranked]:
+def _fuse_rankings(
+    asked: Sequence[RetrievedQuery], rankings: list[list[RankedDocument]], found: Mapping[int, StoredRecord]
+) -> list[RankedDocument]:
     """The rankings of a question and its wordings in one, after the memories found were compared with each of them."""
     query = asked[0][1]
     if query.is_in_context:
@@ -348,37 +354,37 @@ def with_terms(query: SearchQuery, zone: tzinfo) -> SearchQuery:
     return replace(query, text=question, terms=terms, windows=[(date.since, date.until) for date in dates])
 
 
-class Scored(NamedTuple):
+class ScoredRecord(NamedTuple):
     """A candidate with its score, the parts of the score, and its state where that is a caveat."""
 
     found: StoredRecord
-    place: Ranked
+    place: RankedDocument
     score: float
     parts: tuple[Part, ...]
     note: str = ""
 
 
-def _scored(
-    query: SearchQuery, found: StoredRecord, place: Ranked, now: datetime, boosts: Mapping[str, float]
-) -> Scored:
+def _score_record(
+    query: SearchQuery, found: StoredRecord, place: RankedDocument, now: datetime, boosts: Mapping[str, float]
+) -> ScoredRecord:
     record, parts = found.record, (Part("match", place.match),)
     if not isinstance(record, Memory):
-        return Scored(found, place, place.match, parts)
+        return ScoredRecord(found, place, place.match, parts)
     state = eligibility(record, now)
     note = "" if state.state == "active" else state.state
     if query.mode != "hybrid":
-        return Scored(found, place, place.match, parts, note)
+        return ScoredRecord(found, place, place.match, parts, note)
     # The caller asked for outdated memories: by status, as of a past time, or together with current ones.
     asked_for = query.filters.as_of or query.outdated or not state.weight
     weight = replace(state, weight=1.0) if asked_for else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
-    return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
+    return ScoredRecord(found, place, HitTrace(weighed).replay(), weighed, note)
 
 
-def _listed(candidates: Candidates) -> list[Ranked]:
+def _list_candidates(candidates: Candidates) -> list[RankedDocument]:
     """Everything that passed the filters, in the order it was found."""
     numbers = dict.fromkeys(n for found in (candidates.lexical, candidates.semantic) for n, _ in found)
-    return [Ranked(n, RELEVANCE_SCALE, found_by={"filters": 1}, relevance=LOOKED_UP) for n in numbers]
+    return [RankedDocument(n, RELEVANCE_SCALE, found_by={"filters": 1}, relevance=LOOKED_UP_RELEVANCE) for n in numbers]
 
 
 def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> str:
@@ -396,16 +402,16 @@ def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> st
     if isinstance(record, Event):
         return ""
     if filters.as_of:
-        return f"status {record.status}" if record.status in NEVER_TRUE else ""
+        return f"status {record.status}" if record.status in NEVER_TRUE_STATUSES else ""
     if filters.statuses is None:
         return ""
     if record.status not in filters.statuses:
         return f"status {record.status}"
-    is_dated = record.status in LIVE and filters.known_at is None and not query.outdated
-    return _outlived(record, now) if is_dated else ""
+    is_dated = record.status in LIVE_STATUSES and filters.known_at is None and not query.outdated
+    return _expiry_reason(record, now) if is_dated else ""
 
 
-def _outlived(memory: Memory, now: datetime) -> str:
+def _expiry_reason(memory: Memory, now: datetime) -> str:
     """Why a current memory answers no more until it is verified or told again; "" where it does."""
     if memory.decay_days is None and not is_speculative(memory):
         return ""
@@ -416,17 +422,17 @@ def _outlived(memory: Memory, now: datetime) -> str:
 def _search_trace(
     query: SearchQuery, hits: Hits, candidates: Candidates, beyond: tuple[str, ...], filtered: Sequence[Filtered]
 ) -> SearchTrace:
-    from engram.recall.trace import in_words
+    from engram.recall.trace import describe_filters
 
     found = tuple(hit.id for hit in hits)
     counts = {"keyword": len(candidates.lexical), "semantic": len(candidates.semantic)}
-    return SearchTrace(query.purpose, query.text, in_words(query.filters), hits.mode, hits.terms, hits.pruned_terms,
+    return SearchTrace(query.purpose, query.text, describe_filters(query.filters), hits.mode, hits.terms, hits.pruned_terms,
                        counts, found, query.limit, beyond, tuple(filtered))  # fmt: skip
 
 
 def _as_known(
-    pairs: Sequence[tuple[StoredRecord, Ranked]], known_then: Mapping[int, Memory | None]
-) -> Iterator[tuple[StoredRecord, Ranked]]:
+    pairs: Sequence[tuple[StoredRecord, RankedDocument]], known_then: Mapping[int, Memory | None]
+) -> Iterator[tuple[StoredRecord, RankedDocument]]:
     """The records as they were at `known_at`, without those not yet known."""
     for found, place in pairs:
         record = known_then.get(found.n, found.record)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engram.model.lazy import replace
-from engram.recall.query import Asked
-from engram.recall.ranking import JUDGED, Ranked, rank
+from engram.recall.query import RetrievedQuery
+from engram.recall.ranking import MAX_JUDGED_DOCUMENTS, RankedDocument, rank
 from engram.recall.typos import find_corrections
-from engram.store.protocol import LIVE, Candidates, Filters, Query, Store, StoredRecord
+from engram.store.protocol import LIVE_STATUSES, Candidates, Filters, Query, Store, StoredRecord
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -28,8 +28,8 @@ class SharedReads:
         self._records: dict[int, StoredRecord] = {}
         self._has_situations: bool | None = None
         self._corrections: dict[str, Mapping[str, str]] = {}
-        self._rankings: dict[object, tuple[int, list[list[Ranked]]]] = {}
-        self._fused: dict[object, list[Ranked]] = {}
+        self._rankings: dict[object, tuple[int, list[list[RankedDocument]]]] = {}
+        self._fused: dict[object, list[RankedDocument]] = {}
 
     def may_have_situations(self) -> bool:
         """Whether a memory may say when it matters."""
@@ -74,15 +74,15 @@ class SharedReads:
                 return found
         return None
 
-    def rank(self, asked: Sequence[Asked]) -> list[list[Ranked]]:
+    def rank(self, asked: Sequence[RetrievedQuery]) -> list[list[RankedDocument]]:
         """The documents ranked for each wording. A search that finds the same with other filters, as most do, takes the ranking of the first one."""
-        places, key = asked[0][1].places, ranking_key(asked)
+        places, key = asked[0][1].rank_limit, ranking_key(asked)
         known, rankings = self._rankings.get(key, (0, []))
         if known < places:
             known, rankings = self._rankings[key] = places, rank(self._store, asked)
         return [ranking[:places] for ranking in rankings] if known > places else rankings
 
-    def fuse(self, key: object, fuse: Callable[[], list[Ranked]]) -> list[Ranked]:
+    def fuse(self, key: object, fuse: Callable[[], list[RankedDocument]]) -> list[RankedDocument]:
         """The rankings of a key fused, by `fuse` unless that was done before."""
         if key not in self._fused:
             self._fused[key] = fuse()
@@ -95,7 +95,7 @@ class SharedReads:
         return {n: self._records[n] for n in numbers if n in self._records}
 
 
-def ranking_key(asked: Sequence[Asked]) -> object:
+def ranking_key(asked: Sequence[RetrievedQuery]) -> object:
     """What a ranking depends on."""
     query = asked[0][1]
     # A session is read with turns that need not pass the filters.
@@ -107,12 +107,12 @@ def ranking_key(asked: Sequence[Asked]) -> object:
         (each.text, each.terms, tuple(each.windows), found.total, tuple(found.lexical), tuple(found.semantic))
         for found, each in asked
     )
-    return query.mode, query.fusion, max(query.places, JUDGED), filters, wordings
+    return query.mode, query.fusion, max(query.rank_limit, MAX_JUDGED_DOCUMENTS), filters, wordings
 
 
 def _filters_of_turns(filters: Filters) -> Filters:
     """The filters without those that every turn passes, which is always active and valid."""
-    passes = filters.statuses is None or set(LIVE) <= set(filters.statuses)
+    passes = filters.statuses is None or set(LIVE_STATUSES) <= set(filters.statuses)
     return replace(filters, statuses=None, valid_at=None) if passes and not filters.as_of else filters
 
 

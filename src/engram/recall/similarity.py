@@ -17,19 +17,19 @@ from engram.embedding.products import products
 from engram.model.forks import ForkedLock
 from engram.model.lazy import dataclass
 from engram.text.stems import word_of
-from engram.text.tokens import ASKED
+from engram.text.tokens import QUESTION_MARKER
 
-__all__ = ["Alike", "Floats", "Integers", "Lexicon", "TermSimilarity", "alike", "rarities", "rarity"]
+__all__ = ["Floats", "Integers", "Lexicon", "TermSimilarity", "WordMatches", "match_words", "rarities", "rarity"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
-Read: TypeAlias = tuple[Integers, int]
+ReadText: TypeAlias = tuple[Integers, int]
 
-MOST_TERMS = 30_000
+MAX_CACHED_TERMS = 30_000
 """Terms a process caches: 30 MB of vectors, more than a fluent speaker's vocabulary."""
 MOST_TEXTS, LONG_TEXT = 20_000, 4_000
 """Texts a process caches, and their longest length: turns of conversation, some 10 MB."""
-MOST_LONG_TEXTS = 500
+MAX_CACHED_LONG_TEXTS = 500
 """Longer texts it caches: answers of assistants, some 10 MB too."""
 UNKNOWN_WEIGHT = 12.0
 """The weight of a word the model does not know: that of a rare one it knows."""
@@ -46,7 +46,7 @@ class TermSimilarity:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class WordMatches:
     """What each word of a vocabulary counts for each term of a question; the rows are the terms, the columns the words."""
 
     same: npt.NDArray[np.bool_]
@@ -58,9 +58,9 @@ class Alike:
     weights: Floats
     """How informative each term is, independent of the store."""
 
-    def of(self, rows: Integers) -> "Alike":
+    def of(self, rows: Integers) -> "WordMatches":
         """The same for some of the terms."""
-        return Alike(self.same[rows], self.cosines[rows], self.worth[rows], self.weights[rows])
+        return WordMatches(self.same[rows], self.cosines[rows], self.worth[rows], self.weights[rows])
 
 
 class Lexicon:
@@ -82,7 +82,7 @@ class Lexicon:
         self._weights: Floats = np.zeros(0, dtype=np.float32)
         self._embedded = 0
         self._remembered = lru_cache(MOST_TEXTS)(self._read)
-        self._long_remembered = lru_cache(MOST_LONG_TEXTS)(self._read)
+        self._long_remembered = lru_cache(MAX_CACHED_LONG_TEXTS)(self._read)
 
     def lend(self, reader: object) -> None:
         """Keep the numbers valid for as long as the reader lives."""
@@ -92,16 +92,16 @@ class Lexicon:
     def trim(self) -> None:
         """Clear the cache once it is too large and no reader uses its numbers; called between questions."""
         with self._lock:
-            if len(self._terms) > MOST_TERMS and not self._readers:
+            if len(self._terms) > MAX_CACHED_TERMS and not self._readers:
                 self._clear()
 
-    def read(self, text: str) -> Read:
+    def read(self, text: str) -> ReadText:
         """The numbers of the terms of a text written by `marked_terms`, and how many of them are told, not asked."""
         return self._remembered(text) if len(text) <= LONG_TEXT else self._long_remembered(text)
 
-    def _read(self, text: str) -> Read:
+    def _read(self, text: str) -> ReadText:
         numbers, terms = self._numbers, text.split()
-        told = terms.index(ASKED) if ASKED in terms else len(terms)
+        told = terms.index(QUESTION_MARKER) if QUESTION_MARKER in terms else len(terms)
         del terms[told : told + 1]
         with self._lock:
             for term in terms:
@@ -151,13 +151,13 @@ def rarities(terms: Sequence[str], frequency: Mapping[str, int], total: int) -> 
     return rarity([frequency.get(term, 0) for term in terms], total)
 
 
-def alike(
+def match_words(
     terms: Sequence[str],
     vocabulary: Integers,
     lexicon: Lexicon,
     rarer: Floats | None = None,
     rule: TermSimilarity | None = None,
-) -> Alike:
+) -> WordMatches:
     """What each word of the vocabulary counts for each term. A similar but more commonplace word counts less: "thing" says little
     about any one thing. So does one that is more common here: `rarer` says, for each term and word, how rare the word is
     relative to the term.
@@ -168,11 +168,11 @@ def alike(
     known, words = lexicon.vectors(asked), lexicon.vectors(vocabulary)
     if known is None or words is None or not len(terms):
         nothing = np.zeros((len(terms), len(vocabulary)), dtype=np.float32)
-        return Alike(same, nothing, nothing, np.ones(len(terms), dtype=np.float32))
+        return WordMatches(same, nothing, nothing, np.ones(len(terms), dtype=np.float32))
     (rows, weights), (word_rows, word_weights) = known, words
     cosines = products(rows, word_rows)
     worth = rule.share * np.clip((cosines - rule.floor) / (1 - rule.floor), 0, 1)
     relative = word_weights[None, :] / weights[:, None]
     worth *= np.minimum(relative if rarer is None else np.minimum(relative, rarer), 1)
     worth[same] = 0
-    return Alike(same, cosines, worth.astype(np.float32), weights)
+    return WordMatches(same, cosines, worth.astype(np.float32), weights)

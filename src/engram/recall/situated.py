@@ -13,9 +13,9 @@ from engram.model.hit import Hit
 from engram.model.lazy import lazy_pattern, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import TaskTable, task_relevance
-from engram.recall.cutoff import ABOUT, is_about
+from engram.recall.cutoff import ABOUT_FLOOR, is_about
 from engram.recall.query import SearchQuery
-from engram.recall.ranking import Ranked, scale_matches
+from engram.recall.ranking import RankedDocument, scale_matches
 from engram.recall.relevance import NONE_KNOWN, as_match
 from engram.rules.cues import situation_with_cues
 from engram.rules.numbers import NEAREST_TO_TASK
@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     from array import array
 
 __all__ = [
-    "BY_ITS_WORDS",
     "LIKENESS",
+    "MIN_WORD_RELEVANCE",
     "SITUATION",
     "compare_task",
     "is_about_task",
     "is_question",
     "is_situated",
-    "judged_by_situation",
+    "judge_by_situation",
     "likenesses_to_each",
     "task_vector",
 ]
 
-BY_ITS_WORDS = 0.3
+MIN_WORD_RELEVANCE = 0.3
 """From this relevance on, the words of a task alone say that a memory is about it: no unrelated prompt of ten stores reached it."""
 SITUATION, LIKENESS = "situation", "likeness"
 """Parts of a match: how likely the memory is about the task, and how like the question it is. The first replaces the second because both come from the
 same vectors.
 """
-IN_MATCH = 0.3
+SITUATION_MATCH_WEIGHT = 0.3
 """What the relevance by the situation counts in a match."""
-UNLIKELY = 0.05
+MIN_PROBABILITY = 0.05
 """Below this probability a memory with a situation answers no question either: 45 questions about what such memories say had .1 and more for the right one, nine of ten
 unrelated questions that found something .03 and less."""
-BESIDE_TASK = 0.1
+TASK_WORDS_WEIGHT = 0.1
 """What the words that a task shares with memories count in their order, beside their situations: they tell siblings apart, but are mostly by the way."""
-KEPT = 4_096
+MAX_CACHED_VECTORS = 4_096
 """Memories whose task vectors a process keeps."""
 _ASKING = frozenset((
     "what", "who", "whom", "whose", "when", "where", "which", "why", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have", "had",
@@ -60,7 +60,7 @@ _ASKING = frozenset((
 _BESIDE_WORD = lazy_pattern(r"^\W+|['’]\w*$|\W+$")
 """Marks around a word, and what is drawn together with it: "what's"."""
 _REQUESTS = frozenset((("would", "you"), ("will", "you"), ("do", "not"), ("how", "about")))
-Considered = tuple[StoredRecord, Ranked]
+Considered = tuple[StoredRecord, RankedDocument]
 
 
 def is_question(text: str) -> bool:
@@ -90,7 +90,7 @@ def task_vector(task: str) -> "array[float]":
     return compare_task(task).vector
 
 
-def judged_by_situation(
+def judge_by_situation(
     query: SearchQuery, found: Sequence[Considered], near: Sequence[Considered], count: int
 ) -> list[Considered]:
     """What a search found, with memories that are about the task as relevant as they are likely to be; and those of others near the task that are.
@@ -105,26 +105,26 @@ def judged_by_situation(
     for place, (record, ranked) in enumerate(considered):
         if place in memories and memories[place].situation.strip():
             ranked = _judge_ranked(ranked, task_relevance(likes[place], count), asked=asked)
-        if place < len(found) or (place in nearest and ranked.relevance >= ABOUT):
+        if place < len(found) or (place in nearest and ranked.relevance >= ABOUT_FLOOR):
             judged.append((record, ranked))
-    return _scaled(judged, 1.0 if asked else BESIDE_TASK)
+    return _scale_shares(judged, 1.0 if asked else TASK_WORDS_WEIGHT)
 
 
-def _judge_ranked(ranked: Ranked, relevance: float, *, asked: bool) -> Ranked:
+def _judge_ranked(ranked: RankedDocument, relevance: float, *, asked: bool) -> RankedDocument:
     """A memory as relevant as its words or its situation say, whichever says more; its other evidence still tells it from its siblings."""
-    if relevance < (UNLIKELY if asked else ABOUT) and ranked.relevance < BY_ITS_WORDS:
+    if relevance < (MIN_PROBABILITY if asked else ABOUT_FLOOR) and ranked.relevance < MIN_WORD_RELEVANCE:
         return replace(ranked, relevance=min(ranked.relevance, relevance, NONE_KNOWN))
-    if relevance < ABOUT:
+    if relevance < ABOUT_FLOOR:
         return ranked
     ranked = replace(ranked, found_by={SITUATION: 1, **ranked.found_by})
     if relevance <= ranked.relevance:
         return ranked
     shares = {name: share for name, share in ranked.shares.items() if name != LIKENESS}
-    shares[SITUATION] = IN_MATCH * as_match(relevance)
+    shares[SITUATION] = SITUATION_MATCH_WEIGHT * as_match(relevance)
     return replace(ranked, shares=shares, relevance=relevance)
 
 
-def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:
+def _scale_shares(judged: list[Considered], evidence: float) -> list[Considered]:
     """The same, with the shares of each scaled so that the best has the full match, and what its words say at this weight, if one is new."""
     if not any(SITUATION in ranked.shares for _, ranked in judged):
         return judged
@@ -177,17 +177,17 @@ def compare_task(task: str) -> ComparedTask:
     return ComparedTask(task)
 
 
-_kept: dict[tuple[str, str], bytes] = {}
+_cached_vectors: dict[tuple[str, str], bytes] = {}
 
 
 def _vectors(memories: Sequence[Memory]) -> list[bytes]:
     """The task vectors of memories; those of earlier questions are kept."""
     keys = [(situation_with_cues(memory.situation, memory.cues), memory.statement) for memory in memories]
-    known = {key: found for key in keys if (found := _kept.get(key)) is not None}
+    known = {key: found for key in keys if (found := _cached_vectors.get(key)) is not None}
     missing = [key for key in dict.fromkeys(keys) if key not in known]
     if missing:
-        known |= zip(missing, _table().notes(missing), strict=True)
-        if len(_kept) > KEPT:
-            _kept.clear()
-        _kept.update(known)
+        known |= zip(missing, _table().encode_notes(missing), strict=True)
+        if len(_cached_vectors) > MAX_CACHED_VECTORS:
+            _cached_vectors.clear()
+        _cached_vectors.update(known)
     return [known[key] for key in keys]

@@ -18,9 +18,9 @@ from engram.model.lazy import dataclass
 if TYPE_CHECKING:
     from engram.models.pair_words import Statement
 
-__all__ = ["FEATURES", "FILE", "MIN_MENTION", "REPLACED", "Claim", "features", "probabilities"]
+__all__ = ["FEATURES", "FILE", "MIN_MENTION", "MIN_REPLACED", "Claim", "features", "probabilities"]
 
-REPLACED = 0.45
+MIN_REPLACED = 0.45
 """The probability from which the newer statement comes first: of slots of writers left out that changed, the current value came first for .42
 instead of .33, an outdated one for .23 instead of .33; of those that did not change, the right one for .451 instead of .456. The pair
 model, of which this reads the probabilities, had seen these slots, so that the gain is smaller elsewhere."""
@@ -78,7 +78,7 @@ def features(question: str, pairs: Sequence[tuple[Claim, Claim]], best: float) -
             *_besides(asked, answers.told[old], answers.told[new]),
         )
         for (older, newer), relation, worded, (old, new) in zip(
-            pairs, relations, answers.worded(steps), steps, strict=True
+            pairs, relations, answers.word_features(steps), steps, strict=True
         )
     ]
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(FEATURES))
@@ -115,7 +115,7 @@ class _Answers:
         said = [token.stem in told.word_stems for token in self.asked.words]
         return np.maximum(dot(self.asked.rows, told.rows.T).max(axis=1).clip(0.0), said)
 
-    def worded(self, steps: Sequence[tuple[int, int]]) -> list[list[float]]:
+    def word_features(self, steps: Sequence[tuple[int, int]]) -> list[list[float]]:
         """For each older statement and newer one: how both have the question's words, and what of these only the older one has."""
         import numpy as np
 

@@ -13,19 +13,19 @@ from engram.model.hit import USER_WORDS, Filtered, Hit, Hits
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import least_likeness, task_relevance
-from engram.recall.cutoff import HELPFUL, mark_found_by
+from engram.recall.cutoff import INJECT_FLOOR, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher, with_terms
-from engram.recall.situated import BY_ITS_WORDS, KEPT, SITUATION, compare_task, is_situated
+from engram.recall.situated import MAX_CACHED_VECTORS, MIN_WORD_RELEVANCE, SITUATION, compare_task, is_situated
 from engram.recall.unconfirmed import ProofFinder
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-__all__ = ["TASK", "TaskMemoryFinder", "concern_probability", "is_vital"]
+__all__ = ["FOUND_BY_TASK", "TaskMemoryFinder", "concern_probability", "is_vital"]
 
-TASK = "task"
+FOUND_BY_TASK = "task"
 """In a trace: found because it concerns the task."""
 MAX_SEARCH_HITS = 48
 """Hits of the search to judge."""
@@ -55,7 +55,9 @@ _MIN_STORE_SIZE = 100
 
 def concern_probability(likeness: float, shared: float, count: int) -> float:
     """The probability that a memory without a situation concerns a task, among `count` memories. `shared` is the total rarity of their shared words."""
-    odds = STEEPNESS * (likeness + WORD_WEIGHT * shared - least_likeness(count) - MARGIN) + log(HELPFUL / (1 - HELPFUL))
+    odds = STEEPNESS * (likeness + WORD_WEIGHT * shared - least_likeness(count) - MARGIN) + log(
+        INJECT_FLOOR / (1 - INJECT_FLOOR)
+    )
     return 1 / (1 + exp(-odds))
 
 
@@ -88,7 +90,7 @@ class TaskTerms:
         return sum(value for term, value in self.rarity.items() if term in own)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MAX_CACHED_VECTORS)
 def _terms_of(text: str) -> frozenset[str]:
     """The index terms of a memory's text, cached because critical memories are judged for every task."""
     return frozenset(query_terms(text))
@@ -116,13 +118,13 @@ class _Judge:
             relevance = max(hit.relevance, task_relevance(like, self.count))
         else:
             relevance = concern_probability(like, self.terms.shared_with(hit.memory), self.count)
-            if hit.relevance >= BY_ITS_WORDS or relevance >= MIN_TASK_RELEVANCE:
+            if hit.relevance >= MIN_WORD_RELEVANCE or relevance >= MIN_TASK_RELEVANCE:
                 relevance = max(hit.relevance, relevance)
         if relevance <= hit.relevance:
             return replace(hit, relevance=relevance)
         hit = replace(hit, relevance=relevance, score=hit.score or RELEVANCE_SCALE * relevance)
         is_marked = hit.trace is not None and SITUATION in hit.trace.found_by
-        return hit if is_marked else mark_found_by(hit, TASK)
+        return hit if is_marked else mark_found_by(hit, FOUND_BY_TASK)
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ from itertools import chain, zip_longest
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import replace
 from engram.recall.answer.parts import MAX_PART
-from engram.recall.cutoff import among
-from engram.recall.trace import TracedAnswer, first
+from engram.recall.cutoff import derive_hits
+from engram.recall.trace import TracedAnswer, first_hits
 from engram.text.tokens import query_terms
 from engram.text.word_tables import word_class
 
@@ -84,7 +84,7 @@ def merge_answers(whole: TracedAnswer, topics: Sequence[TracedAnswer], limit: in
         elsewhere=_merge_scopes([answer.parts.elsewhere for answer in answers]),
     )
     notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
-    made = first(among(whole.hits, hits), limit)
+    made = first_hits(derive_hits(whole.hits, hits), limit)
     made.warnings = list(dict.fromkeys(warning for answer in answers for warning in answer.hits.warnings))
     return replace(whole, hits=made, notes=notes, parts=parts, method=f"{whole.method}; each topic by itself")
 
@@ -96,7 +96,7 @@ def _merge(lists: Sequence[Sequence[Hit]], rest: Sequence[Hit] = ()) -> list[Hit
 
 
 def _merge_part(parts: Sequence[Hits], known: set[str]) -> Hits:
-    return among(parts[-1], [hit for hit in _merge(parts) if hit.id not in known][:MAX_PART])
+    return derive_hits(parts[-1], [hit for hit in _merge(parts) if hit.id not in known][:MAX_PART])
 
 
 def _merge_scopes(found: Sequence[tuple[ScopeMatches, ...]]) -> tuple[ScopeMatches, ...]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from engram.model.hit import AnswerParts, Filtered, Hit, Hits, SearchTrace
 from engram.model.lazy import dataclass, field
-from engram.recall.cutoff import among, kept
-from engram.store.protocol import LIVE, Filters
+from engram.recall.cutoff import derive_hits, filter_hits
+from engram.store.protocol import LIVE_STATUSES, Filters
 from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Trace:
     """The documents found that are in no part of the answer, with the reason."""
 
 
-def traced(question: "ParsedQuestion", answer: TracedAnswer, searches: Sequence[SearchTrace]) -> Trace:
+def build_trace(question: "ParsedQuestion", answer: TracedAnswer, searches: Sequence[SearchTrace]) -> Trace:
     """The trace of an answer and its searches."""
     # The hit that dates an anchor need not be about the question.
     own = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}
@@ -97,29 +97,29 @@ def _reasons(answer: TracedAnswer, searches: Mapping[int, SearchTrace]) -> Itera
             yield Filtered(beyond, f"beyond the limit of {search.limit} in search {number}")
 
 
-def leaving_out(hits: Hits, unwanted: Callable[[Hit], bool], reason: str) -> Hits:
+def drop_hits(hits: Hits, unwanted: Callable[[Hit], bool], reason: str) -> Hits:
     """The hits without the unwanted ones; `filtered` names those with the reason."""
     left = [Filtered(hit.id, reason) for hit in hits if unwanted(hit)]
     if not left:
         return hits
-    rest = kept(hits, lambda hit: not unwanted(hit))
+    rest = filter_hits(hits, lambda hit: not unwanted(hit))
     rest.filtered = [*hits.filtered, *left]
     return rest
 
 
-def first(hits: Hits, limit: int) -> Hits:
+def first_hits(hits: Hits, limit: int) -> Hits:
     """The first hits; `filtered` names those beyond the limit."""
-    rest = among(hits, hits[:limit])
+    rest = derive_hits(hits, hits[:limit])
     rest.filtered = [*hits.filtered, *(Filtered(hit.id, f"beyond the limit of {limit}") for hit in hits[limit:])]
     return rest
 
 
-def in_words(filters: Filters) -> str:
+def describe_filters(filters: Filters) -> str:
     """The filters of a search in words."""
     parts = [" and ".join(_KINDS.get(kind, kind) for kind in filters.kinds)]
     if "memory" in filters.kinds:
         parts.append(_state(filters))
-    parts += [f"{name} {', '.join(given)}" for name, given in _named(filters).items() if given]
+    parts += [f"{name} {', '.join(given)}" for name, given in _filter_values(filters).items() if given]
     parts += [f"{name} {_day(moment)}" for name, moment in _times(filters).items() if moment is not None]
     parts += [name for name in ("pinned", "critical") if getattr(filters, name)]
     parts += [f"metadata {key}={value!r}" for key, value in filters.metadata.items()]
@@ -131,10 +131,12 @@ def _state(filters: Filters) -> str:
         return "of that time"
     if filters.statuses is None:
         return "any status"
-    return "current" if filters.statuses == LIVE and filters.valid_at else f"status {', '.join(filters.statuses)}"
+    return (
+        "current" if filters.statuses == LIVE_STATUSES and filters.valid_at else f"status {', '.join(filters.statuses)}"
+    )
 
 
-def _named(filters: Filters) -> dict[str, tuple[str, ...] | None]:
+def _filter_values(filters: Filters) -> dict[str, tuple[str, ...] | None]:
     return {
         "scope": filters.scopes,
         "type": filters.types,

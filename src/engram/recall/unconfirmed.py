@@ -6,22 +6,22 @@ Proven statements may be quoted, marked as unconfirmed. Others are shown by id o
 from collections.abc import Iterator, Sequence
 
 from engram.model.event import Event
-from engram.model.hit import USER_WORDS, WAITS, Hit
+from engram.model.hit import USER_WORDS, WAITS_NOTE, Hit
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import MIN_KNOWN, NEAREST
+from engram.recall.cutoff import MIN_KNOWN, NEAREST_FLOOR
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.situated import is_question
-from engram.rules.sources import Rank, said_by
+from engram.rules.sources import Rank, trust_rank
 from engram.store.protocol import Filters, Store
-from engram.text.polarity import read
+from engram.text.polarity import normalize_statement
 from engram.text.sentences import split_sentences
 from engram.text.tokens import query_terms, tokens
 
 __all__ = ["ProofFinder", "quotes_user", "unconfirmed_floor"]
 
-PURPOSE = "what waits for review"
+PROOF_PURPOSE = "what waits for review"
 _MAX_EVENTS = 5
 """Events to search for the words of a statement."""
 _USERS = ("user", "human")
@@ -31,7 +31,7 @@ _SPEAKER = frozenset(tokens("the user's"))
 
 def unconfirmed_floor(floor: float) -> float:
     """The floor of unconfirmed matches for a given floor of hits; lower than the usual floor because they are only mentioned."""
-    return min(floor, NEAREST) if floor <= MIN_KNOWN else floor
+    return min(floor, NEAREST_FLOOR) if floor <= MIN_KNOWN else floor
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class ProofFinder:
     store: Store
 
     def mark(self, hit: Hit, filters: Filters) -> Hit:
-        """Note `USER_WORDS` on a candidate if the ledger proves it, else `WAITS`."""
+        """Note `USER_WORDS` on a candidate if the ledger proves it, else `WAITS_NOTE`."""
         assert hit.memory is not None
-        return replace(hit, note=USER_WORDS if self._is_proved(hit.memory, filters) else WAITS)
+        return replace(hit, note=USER_WORDS if self._is_proved(hit.memory, filters) else WAITS_NOTE)
 
     def _is_proved(self, memory: Memory, filters: Filters) -> bool:
         evidence = [event for one in memory.evidence if (event := self.store.event(one.event)) is not None]
@@ -54,11 +54,11 @@ class ProofFinder:
 
     def _find_user_events(self, memory: Memory, filters: Filters) -> Sequence[Event]:
         """User turns that resemble the statement; none for content from elsewhere."""
-        if said_by(memory) < Rank.HARVEST:
+        if trust_rank(memory) < Rank.HARVEST:
             return ()
         users = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
         hits = self.searcher.search(
-            SearchQuery(memory.statement, _MAX_EVENTS, "keyword", filters=users, purpose=PURPOSE)
+            SearchQuery(memory.statement, _MAX_EVENTS, "keyword", filters=users, purpose=PROOF_PURPOSE)
         )
         return [hit.event for hit in hits if hit.event is not None and not _asks(hit.event.content)]
 
@@ -95,5 +95,5 @@ def _find_stated_sentences(content: str) -> Iterator[str]:
 def _covers(said: str, statement: str) -> bool:
     if not set(query_terms(statement)) <= {*tokens(said), *_SPEAKER}:
         return False
-    stated = read(statement)
-    return stated.negated == stated.content & read(said).negated
+    stated = normalize_statement(statement)
+    return stated.negated == stated.content & normalize_statement(said).negated

@@ -6,7 +6,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.protocol import Store
 
-SLICE = 100
+IDS_PER_ENTRY = 100
 """Memories per journal entry: bounds how long other writers wait, and what reading one memory's history costs."""
 _MARK = "DEC-"
 
@@ -34,6 +34,6 @@ def is_bulk(ref: str) -> bool:
     return ref.startswith(_MARK)
 
 
-def sliced(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+def split_ids(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     """The ids in slices, one journal entry each."""
-    return (ids[start : start + SLICE] for start in range(0, len(ids), SLICE))
+    return (ids[start : start + IDS_PER_ENTRY] for start in range(0, len(ids), IDS_PER_ENTRY))

@@ -6,74 +6,74 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NoReturn
 
-from engram.decisions.authority import BY_HAND, refuse_outranked
+from engram.decisions.authority import LEARNED_BY_HAND, refuse_outranked
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import ends_before, settle
+from engram.decisions.versions import ends_before, reorder_versions
 from engram.gates.secrets.scan import refuse_secret
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.reserved_keys import CORROBORATED_BY
-from engram.review.bulk import BulkDecision, new_bulk, sliced
+from engram.review.bulk import BulkDecision, new_bulk, split_ids
 from engram.review.queue import APPROVE
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, rank_of
 from engram.store.protocol import Filters, Image, Store
-from engram.store.records import CURRENT, locked_memory
+from engram.store.records import CURRENT_STATUSES, locked_memory
 
-STATE = "distrusted"
+DISTRUST_STATE = "distrusted"
 """The store's state that lists the distrusted sources."""
-LAST = "last_distrust"
+LAST_DISTRUST_STATE = "last_distrust"
 """The store's state that says which source was distrusted or trusted again last: where it had no memories, the journal does not."""
-RESTORE = "restore_trust"
-SESSION = "session:"
+RESTORE_TRUST = "restore_trust"
+SESSION_PREFIX = "session:"
 """Names a session instead of a source: everything that was learned in it."""
 _REPEATED = "derive"
 """The entry by which a person says what is stored already."""
 _CONFIRMING = (APPROVE, "verify", "resolve")
 """Entries by which a person confirms what is stored already."""
-KEPT = "a person confirmed it; --include-confirmed takes it out as well"
+CONFIRMED_REASON = "a person confirmed it; --include-confirmed takes it out as well"
 """Why a memory of a distrusted source stays that a person confirmed and did not write."""
 _RECENT = 200
 """How many decisions are compared with the time of a distrust."""
-TAKEN = ("candidate", *CURRENT, "archived", "superseded")
+REMOVABLE_STATUSES = ("candidate", *CURRENT_STATUSES, "archived", "superseded")
 """What is taken out; rejected and retired memories are out already."""
 
 
 def distrust_reason(store: Store, source: str, session: str = "") -> str:
     """Why proposals of a source, or from a session, are refused; "" where they are not."""
-    listed: Mapping[str, Any] = store.state(STATE)
+    listed: Mapping[str, Any] = store.state(DISTRUST_STATE)
     for pattern, entry in listed.items():
         if _matches(pattern, source, session):
             return f"{pattern} is distrusted since {entry['at'][:10]}; `engram distrust --undo {pattern}` lifts that"
     return ""
 
 
-def distrusted(store: Store) -> dict[str, Mapping[str, Any]]:
+def distrusted_sources(store: Store) -> dict[str, Mapping[str, Any]]:
     """The distrusted sources: for each one when, by whom, and the decisions that took its memories out."""
-    return dict(store.state(STATE))
+    return dict(store.state(DISTRUST_STATE))
 
 
 def known_sources(store: Store, limit: int = 10) -> dict[str, int]:
     """The sources of the stored memories that can be distrusted, with how many each has, most first."""
-    found = Counter(memory.source for memory in store.listing(Filters(statuses=TAKEN)))
+    found = Counter(memory.source for memory in store.listing(Filters(statuses=REMOVABLE_STATUSES)))
     ranked = ((source, number) for source, number in found.most_common() if rank_of(source) < Rank.PROGRAM)
     return dict(islice(ranked, limit))
 
 
 def source_distrusted_by(store: Store, decision: str) -> str:
     """The source that a bulk decision distrusts; "" where it does not, or no longer."""
-    return next((source for source, entry in distrusted(store).items() if decision in entry["decisions"]), "")
+    return next((source for source, entry in distrusted_sources(store).items() if decision in entry["decisions"]), "")
 
 
-def distrusted_last(store: Store, last: Image | None) -> str:
+def last_distrusted_source(store: Store, last: Image | None) -> str:
     """The source that was distrusted after the last decision in the journal; "" where none was.
 
     Raises `Refused` where one was trusted again after it: that is not undone by undoing what came before.
     """
-    noted = store.state(LAST)
+    noted = store.state(LAST_DISTRUST_STATE)
     if not noted:
         return ""
     # A migrated journal is numbered anew, so the number alone does not tell.
@@ -90,8 +90,8 @@ def refuse_redoing(source: str) -> NoReturn:
 
 
 def _matches(pattern: str, source: str, session: str) -> bool:
-    if pattern.startswith(SESSION):
-        return bool(session) and session == pattern.removeprefix(SESSION)
+    if pattern.startswith(SESSION_PREFIX):
+        return bool(session) and session == pattern.removeprefix(SESSION_PREFIX)
     return is_from(source, pattern)
 
 
@@ -116,10 +116,10 @@ class Distrust:
         What a person wrote, reworded or repeated stays, and so does what a person promoted or verified, unless `include_confirmed` says
         otherwise. `since` limits it to what was stored from that time on. Raises `Refused` for a source that stands for the owner.
         """
-        pattern = _checked(source)
-        memories = self._brought(pattern, since)
-        left = self._spared(memories, actor, include_confirmed)
-        memories += self._corroborated(pattern, {memory.id for memory in memories})
+        pattern = _parse_source(source)
+        memories = self._memories_of_source(pattern, since)
+        left = self._keep_reasons(memories, actor, include_confirmed)
+        memories += self._corroborated_memories(pattern, {memory.id for memory in memories})
         # Candidates come first, so that none becomes active because what it waits for is taken out.
         taken = sorted(
             (m for m in memories if m.id not in left),
@@ -129,37 +129,37 @@ class Distrust:
             return BulkDecision("", DISTRUST, tuple(taken), left, pattern)
         mark, done = new_bulk(self.store), list[Memory]()
         # The list comes first: nothing of this source arrives while its memories are taken out.
-        self._note(pattern, since, actor, mark)
-        for ids in sliced([memory.id for memory in taken]):
+        self._record_distrust(pattern, since, actor, mark)
+        for ids in split_ids([memory.id for memory in taken]):
             done += self._take_out_slice(ids, pattern, actor, mark, left, include_confirmed=include_confirmed)
         return BulkDecision(mark, DISTRUST, tuple(done), left, pattern)
 
     def undo(self, source: str, actor: str) -> BulkDecision:
         """Put back what was taken out, as far as nobody has decided otherwise since, and let the source propose again."""
         pattern = source.strip()
-        entry = self.store.state(STATE).get(pattern)
+        entry = self.store.state(DISTRUST_STATE).get(pattern)
         if entry is None:
-            known = ", ".join(sorted(self.store.state(STATE))) or "none is"
+            known = ", ".join(sorted(self.store.state(DISTRUST_STATE))) or "none is"
             raise NotFound(f"{pattern!r} is not distrusted; distrusted: {known}")
         if rank_of(entry["actor"]) == Rank.PERSON and rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM:
             raise Refused(f"a person distrusted {pattern}, and {actor} may not undo that: a person may, at a terminal")
-        parts = [self._undone(decision, actor) for decision in reversed(entry["decisions"])]
-        self.store.change_state(STATE, lambda listed: {k: v for k, v in listed.items() if k != pattern})
-        self._note_last(pattern, undone=True)
+        parts = [self._undo_decision(decision, actor) for decision in reversed(entry["decisions"])]
+        self.store.change_state(DISTRUST_STATE, lambda listed: {k: v for k, v in listed.items() if k != pattern})
+        self._record_last(pattern, undone=True)
         mark = next((part.id for part in parts if part.id), "")
         left = {i: why for part in parts for i, why in part.left.items()}
-        return BulkDecision(mark, RESTORE, tuple(one for part in parts for one in part.done), left, pattern)
+        return BulkDecision(mark, RESTORE_TRUST, tuple(one for part in parts for one in part.done), left, pattern)
 
-    def _undone(self, decision: str, actor: str) -> BulkDecision:
+    def _undo_decision(self, decision: str, actor: str) -> BulkDecision:
         from engram.review.undo import undo_entries
 
         parts = self.store.decisions(session=decision)
         # Without entries there was nothing to take out.
         return undo_entries(self.store, parts, self.clock(), actor) if parts else BulkDecision("", "undo")
 
-    def _brought(self, pattern: str, since: datetime | None) -> list[Memory]:
-        found = self.store.listing(Filters(statuses=TAKEN))
-        imported = self._imported(pattern, since)
+    def _memories_of_source(self, pattern: str, since: datetime | None) -> list[Memory]:
+        found = self.store.listing(Filters(statuses=REMOVABLE_STATUSES))
+        imported = self._imported_ids(pattern, since)
         return [
             memory
             for memory in found
@@ -173,29 +173,29 @@ class Distrust:
         stored = history[0].at if history else memory.created
         return stored is None or stored >= since
 
-    def _spared(self, memories: Sequence[Memory], actor: str, include_confirmed: bool) -> dict[str, str]:
+    def _keep_reasons(self, memories: Sequence[Memory], actor: str, include_confirmed: bool) -> dict[str, str]:
         """The memories that stay, each with why: a person wrote, confirmed or repeated them, or the actor may not decide."""
         left: dict[str, str] = {}
         by_id = {memory.id: memory for memory in memories}
-        for ids in sliced(list(by_id)):
+        for ids in split_ids(list(by_id)):
             told = self.store.histories(ids)
-            left |= {i: why for i in ids if (why := _spared(by_id[i], told[i], actor, include_confirmed))}
+            left |= {i: why for i in ids if (why := _keep_reason(by_id[i], told[i], actor, include_confirmed))}
         return left
 
-    def _corroborated(self, pattern: str, brought: set[str]) -> list[Memory]:
+    def _corroborated_memories(self, pattern: str, brought: set[str]) -> list[Memory]:
         """The memories of other sources that this one corroborated: they are back to where they were."""
-        found = self.store.listing(Filters(statuses=(*CURRENT, "candidate")))
-        return [one for one in found if one.id not in brought and _leans_on(one, pattern)]
+        found = self.store.listing(Filters(statuses=(*CURRENT_STATUSES, "candidate")))
+        return [one for one in found if one.id not in brought and _is_supported_only_by(one, pattern)]
 
-    def _imported(self, pattern: str, since: datetime | None) -> set[str]:
+    def _imported_ids(self, pattern: str, since: datetime | None) -> set[str]:
         """The memories that imports of a source brought: the file may name other sources, and dates of its own."""
         if rank_of(pattern) > Rank.CONTENT:
             return set()
         decisions = (one for one in self.store.decisions() if one.op == IMPORTED and is_from(one.actor, pattern))
         return {i for one in decisions if since is None or one.at >= since for i in one.ids}
 
-    def _note(self, pattern: str, since: datetime | None, actor: str, mark: str) -> None:
-        def noted(listed: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _record_distrust(self, pattern: str, since: datetime | None, actor: str, mark: str) -> None:
+        def add_entry(listed: Mapping[str, Any]) -> Mapping[str, Any]:
             decisions = [*listed.get(pattern, {}).get("decisions", ()), mark]
             entry = {
                 "at": self.clock().isoformat(),
@@ -205,15 +205,17 @@ class Distrust:
             }
             return {**listed, pattern: entry}
 
-        self.store.change_state(STATE, noted)
-        self._note_last(pattern, undone=False)
+        self.store.change_state(DISTRUST_STATE, add_entry)
+        self._record_last(pattern, undone=False)
 
-    def _note_last(self, pattern: str, *, undone: bool) -> None:
+    def _record_last(self, pattern: str, *, undone: bool) -> None:
         newest = self.store.decisions(_RECENT)
         after = newest[0].seq if newest else 0
         # The clock may have been set back: no decision so far is later than this one.
         at = max([self.clock(), *(one.at for one in newest)]).isoformat()
-        self.store.change_state(LAST, lambda _: {"source": pattern, "after": after, "at": at, "undone": undone})
+        self.store.change_state(
+            LAST_DISTRUST_STATE, lambda _: {"source": pattern, "after": after, "at": at, "undone": undone}
+        )
 
     def _take_out_slice(
         self,
@@ -227,17 +229,17 @@ class Distrust:
     ) -> list[Memory]:
         """Take some memories out; those that a person wrote or confirmed in the meantime are added to `left`."""
         found = [memory for memory in map(self.store.get, ids) if memory is not None]
-        versions = {i: version for one in found for i, version in self._replaced(one).items()}
+        versions = {i: version for one in found for i, version in self._replaced_versions(one).items()}
 
         def plan(memories: LockedMemories) -> list[Memory]:
             taken = []
             for memory in [locked_memory(memories, one.id) for one in found]:
-                why = _spared(memory, memories.history(memory.id), actor, include_confirmed)
-                if why and not _leans_on(memory, pattern):
+                why = _keep_reason(memory, memories.history(memory.id), actor, include_confirmed)
+                if why and not _is_supported_only_by(memory, pattern):
                     left[memory.id] = why
-                elif memory.status in TAKEN:
+                elif memory.status in REMOVABLE_STATUSES:
                     taken.append(memory)
-            out = [_taken_out(memory, pattern, memories.now) for memory in taken]
+            out = [_take_out(memory, pattern, memories.now) for memory in taken]
             for memory in out:
                 memories.put(memory)
             self._bring_back(memories, taken, memories.now)
@@ -249,7 +251,7 @@ class Distrust:
         )  # fmt: skip
         return execute_change(self.store, self.clock, change)
 
-    def _replaced(self, memory: Memory) -> dict[str, Memory]:
+    def _replaced_versions(self, memory: Memory) -> dict[str, Memory]:
         """The other versions of the fact, and what was merged into it."""
         versions = self.store.lineage(memory.lineage) if memory.lineage else []
         merged = [other for other in map(self.store.get, memory.supersedes) if other is not None]
@@ -263,33 +265,35 @@ class Distrust:
                 ends.setdefault(memory.lineage, {}).update(ends_before(self.store, memory))
             for other in filter(None, map(memories.get, memory.supersedes)):
                 if other.superseded_by == memory.id and not other.lineage and other.status == "superseded":
-                    memories.put(self._before(other).but(updated=now))
+                    memories.put(self._state_before(other).replace(updated=now))
         for lineage, cut_short in ends.items():
-            settle(memories, lineage, now, cut_short)
+            reorder_versions(memories, lineage, now, cut_short)
 
-    def _before(self, memory: Memory) -> Memory:
+    def _state_before(self, memory: Memory) -> Memory:
         """A merged memory as it was before."""
         images = [image.memory for image in self.store.history(memory.id) if image.memory is not None]
         return next((one for one in reversed(images) if one.status != "superseded"), memory)
 
 
-def _leans_on(memory: Memory, pattern: str) -> bool:
+def _is_supported_only_by(memory: Memory, pattern: str) -> bool:
     """Whether only a source of this pattern, besides its own, speaks for a memory."""
     by = memory.metadata.get(CORROBORATED_BY, "")
     return memory.verification == CORROBORATED and bool(by) and is_from(str(by), pattern)
 
 
-def _taken_out(memory: Memory, pattern: str, now: datetime) -> Memory:
+def _take_out(memory: Memory, pattern: str, now: datetime) -> Memory:
     """A memory of a distrusted source, retired or rejected; one that it only corroborated waits for review again."""
-    if not is_from(memory.source, pattern) and _leans_on(memory, pattern):
+    if not is_from(memory.source, pattern) and _is_supported_only_by(memory, pattern):
         metadata = {key: value for key, value in memory.metadata.items() if key != CORROBORATED_BY}
-        return memory.but(status="candidate", verification="unverified", metadata=metadata, updated=now)
-    return memory.but(status="rejected" if memory.status == "candidate" else "retired", updated=now)
+        return memory.replace(status="candidate", verification="unverified", metadata=metadata, updated=now)
+    return memory.replace(status="rejected" if memory.status == "candidate" else "retired", updated=now)
 
 
-def _spared(memory: Memory, history: Sequence[Image], actor: str, include_confirmed: bool) -> str:
+def _keep_reason(memory: Memory, history: Sequence[Image], actor: str, include_confirmed: bool) -> str:
     """Why a memory of a distrusted source stays: a person's words or confirmation, or the actor may not decide; "" where it is taken out."""
-    if rank_of(memory.source) == Rank.PERSON or (memory.learned_by == BY_HAND and memory.verification == CONFIRMED):
+    if rank_of(memory.source) == Rank.PERSON or (
+        memory.learned_by == LEARNED_BY_HAND and memory.verification == CONFIRMED
+    ):
         return "a person wrote it"
     if _is_persons(memory, history):
         return "a person wrote or repeated it"
@@ -298,7 +302,7 @@ def _spared(memory: Memory, history: Sequence[Image], actor: str, include_confir
             refuse_outranked(actor, memory, "take out")
     except Refused as error:
         return str(error)
-    return KEPT if not include_confirmed and _is_confirmed(memory, history) else ""
+    return CONFIRMED_REASON if not include_confirmed and _is_confirmed(memory, history) else ""
 
 
 def _is_confirmed(memory: Memory, history: Sequence[Image]) -> bool:
@@ -335,12 +339,12 @@ def _words(memory: Memory) -> tuple[Any, ...]:
     return memory.statement, memory.situation, memory.form
 
 
-def _checked(source: str) -> str:
+def _parse_source(source: str) -> str:
     """The source to distrust; raises `InvalidInput` or `Refused` for one that cannot be."""
     pattern = source.strip()
     refuse_secret(pattern, "the source")
-    if not pattern or pattern == SESSION:
+    if not pattern or pattern == SESSION_PREFIX:
         raise InvalidInput("name a source to distrust, such as harness:codex, import:pack.json or session:ID")
-    if not pattern.startswith(SESSION) and rank_of(pattern) >= Rank.PROGRAM:
+    if not pattern.startswith(SESSION_PREFIX) and rank_of(pattern) >= Rank.PROGRAM:
         raise Refused(f"{pattern!r} stands for the owner of this store; `engram forget` retires single memories")
     return pattern

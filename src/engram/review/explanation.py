@@ -7,13 +7,13 @@ from engram.decisions.conflicts import with_disputes
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CO_ACCESSED, Association, Evidence, Memory
 from engram.rules.eligibility import Eligibility, eligibility
-from engram.rules.scopes import shows
+from engram.rules.scopes import is_scope_visible
 from engram.rules.strength import links_at
 from engram.store.protocol import Image, Store
 from engram.store.references import hide_foreign_links
-from engram.text.display import cut, quoted, word
+from engram.text.display import cut, quote_text, safe_word
 
-MAX_SHOWN = 500
+MAX_EXPLAINED_CHARS = 500
 """Characters shown of a text next to the statement."""
 
 
@@ -37,7 +37,7 @@ class Explanation:
     text: str
 
 
-def explained(
+def build_explanation(
     store: Store,
     memory: Memory,
     versions: Sequence[Memory],
@@ -48,38 +48,38 @@ def explained(
     """The explanation of one memory, for a caller who sees these scopes."""
     memory = with_disputes(store, [memory])[0]
     state = eligibility(memory, now)
-    decisions = tuple(seen_images(store, memory.id, scopes))
+    decisions = tuple(visible_images(store, memory.id, scopes))
 
-    def seen(memory_id: str) -> bool:
+    def is_visible(memory_id: str) -> bool:
         return scopes is None or store.owner_of(memory_id) in scopes
 
-    links = tuple(link for link in links_at(memory, now) if seen(link.target))
-    back = tuple(sorted((source, kind) for source, _, kind, _ in store.links_to([memory.id]) if seen(source)))
+    links = tuple(link for link in links_at(memory, now) if is_visible(link.target))
+    back = tuple(sorted((source, kind) for source, _, kind, _ in store.links_to([memory.id]) if is_visible(source)))
     lines = [
-        f"{word(memory.id)} ({word(memory.type)}, {word(memory.scope)}): {quoted(memory.statement)}",
+        f"{safe_word(memory.id)} ({safe_word(memory.type)}, {safe_word(memory.scope)}): {quote_text(memory.statement)}",
         f"state: {state.state}, strength {state.strength:.2f}; {state.reason}",
         *_details(memory),
         *_origin(memory),
         *_place(memory, versions, current),
         *(
-            f"{image.at:%Y-%m-%d %H:%M} {word(image.op)} by {_or(image.actor, 'unknown')}{_because(image)}"
+            f"{image.at:%Y-%m-%d %H:%M} {safe_word(image.op)} by {_or(image.actor, 'unknown')}{_because(image)}"
             for image in decisions
         ),
-        *(f"links to {word(link.target)}: {word(link.type)}, {_worth(link)}" for link in links),
-        *(f"linked from {word(source)}: {word(kind)}" for source, kind in back),
-        *(f"evidence: {word(one.event)}" for one in memory.evidence),
+        *(f"links to {safe_word(link.target)}: {safe_word(link.type)}, {_worth(link)}" for link in links),
+        *(f"linked from {safe_word(source)}: {safe_word(kind)}" for source, kind in back),
+        *(f"evidence: {safe_word(one.event)}" for one in memory.evidence),
     ]
     return Explanation(
         memory, current, state, tuple(versions), decisions, links, back, memory.evidence, "\n".join(lines)
     )
 
 
-def seen_images(store: Store, memory_id: str, scopes: Collection[str] | None) -> list[Image]:
+def visible_images(store: Store, memory_id: str, scopes: Collection[str] | None) -> list[Image]:
     """The entries of a memory's history from when it was in one of these scopes, each with the ids and links that the caller sees."""
     images = store.history(memory_id)
     if scopes is None:
         return images
-    seen = [image for image in images if image.memory is None or shows(scopes, image.memory.scope)]
+    seen = [image for image in images if image.memory is None or is_scope_visible(scopes, image.memory.scope)]
     owners = {one: store.owner_of(one) or "" for one in dict.fromkeys(i for image in seen for i in image.ids)}
     return [
         replace(
@@ -94,14 +94,18 @@ def seen_images(store: Store, memory_id: str, scopes: Collection[str] | None) ->
 def _details(memory: Memory) -> list[str]:
     """What the memory says next to its statement; of a long text, the beginning."""
     texts = (("situation", memory.situation), ("rationale", memory.rationale), ("context", memory.context))
-    return [f"{name} ({len(text):,} characters): {quoted(cut(text, MAX_SHOWN))}" for name, text in texts if text]
+    return [
+        f"{name} ({len(text):,} characters): {quote_text(cut(text, MAX_EXPLAINED_CHARS))}"
+        for name, text in texts
+        if text
+    ]
 
 
 def _origin(memory: Memory) -> list[str]:
-    came = f"learned by {_or(memory.learned_by, 'unknown means')} from {_or(memory.source, 'unknown')}; {word(memory.verification)}"
-    slot = f"critical slot {word(memory.critical_slot)}" if memory.critical_slot else ""
+    came = f"learned by {_or(memory.learned_by, 'unknown means')} from {_or(memory.source, 'unknown')}; {safe_word(memory.verification)}"
+    slot = f"critical slot {safe_word(memory.critical_slot)}" if memory.critical_slot else ""
     key = (
-        f"conflict key {word(memory.conflict_key)}: a new fact with this key supersedes it"
+        f"conflict key {safe_word(memory.conflict_key)}: a new fact with this key supersedes it"
         if memory.conflict_key
         else ""
     )
@@ -115,7 +119,7 @@ def _place(memory: Memory, versions: Sequence[Memory], current: Memory) -> list[
     version = (
         "this one is current"
         if current.id == memory.id
-        else f"{word(current.id)} is current: {quoted(current.statement)}"
+        else f"{safe_word(current.id)} is current: {quote_text(current.statement)}"
     )
     return [f"version {place} of {len(versions)}; {version}"]
 
@@ -126,8 +130,8 @@ def _worth(link: Association) -> str:
 
 
 def _because(image: Image) -> str:
-    return f": {quoted(image.reason)}" if image.reason else ""
+    return f": {quote_text(image.reason)}" if image.reason else ""
 
 
 def _or(text: str, unknown: str) -> str:
-    return word(text) if text else unknown
+    return safe_word(text) if text else unknown

@@ -44,7 +44,7 @@ class QueuePage:
     more: Mapping[str, int] = field(default_factory=dict)
 
 
-def matching(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewItem]:
+def filter_items(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewItem]:
     """The items that pass the filters, in their order. Raises `InvalidInput` for an unknown kind or tier."""
     kind, tier, topic = filters.get("kind", ""), filters.get("tier"), filters.get("group", "")
     _check("kind", kind, tuple(KINDS))
@@ -77,7 +77,7 @@ def source_of(memory: Memory) -> str:
     return memory.source or "unknown"
 
 
-def paged(
+def build_page(
     items: Sequence[ReviewItem],
     named: Mapping[str, str],
     per_source: int,

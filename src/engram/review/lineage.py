@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.decisions.authority import WRITTEN, by_hand, refuse_unapproved, refuse_undoing
+from engram.decisions.authority import WORDING_FIELDS, attribute_to_person, refuse_unapproved, refuse_undoing
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import ends_before, replaced_by, settle
+from engram.decisions.versions import ends_before, reorder_versions, replaced_memories
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
 from engram.model.forms import check_form_kept
@@ -22,11 +22,11 @@ from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
 from engram.rules.argument_limits import limit_arguments
 from engram.rules.eligibility import is_effective
-from engram.rules.scopes import shows
+from engram.rules.scopes import is_scope_visible
 from engram.rules.sources import is_below_program
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.store.records import CURRENT, locked_memory, refuse_foreign_ids
+from engram.store.records import CURRENT_STATUSES, locked_memory, refuse_foreign_ids
 from engram.store.references import (
     Scopes,
     find_memory,
@@ -40,7 +40,7 @@ from engram.store.references import (
 if TYPE_CHECKING:
     from engram.gates.proposal import GateSettings
 
-RENEWED = (
+RESET_FIELDS = (
     "id", "updated", "lineage", "revision", "supersedes", "superseded_by", "status", "valid_from", "valid_until",
     "occurred_at", "feedback", "activation", "derivation_count", "last_verified", "imported_at", "verification", "consolidated", "evidence",
 )  # fmt: skip
@@ -64,22 +64,22 @@ class Lineages:
         """
         memory = find_memory(self.store, ref, scopes)
         found = (self.store.lineage(memory.lineage) if memory.lineage else []) or [memory]
-        return [version for version in found if shows(scopes, version.scope)]
+        return [version for version in found if is_scope_visible(scopes, version.scope)]
 
     def current(self, ref: str, *, scopes: Scopes = None) -> Memory:
         """The current version, from the id of any version; where there is none, the newest visible one that was not forgotten."""
         found = self._current(find_memory(self.store, ref, scopes))
-        return found if shows(scopes, found.scope) else self.versions(ref, scopes=scopes)[-1]
+        return found if is_scope_visible(scopes, found.scope) else self.versions(ref, scopes=scopes)[-1]
 
     def _current(self, memory: Memory) -> Memory:
         seen = {memory.id}
-        while memory.status not in CURRENT or not is_effective(memory, self.clock()):
+        while memory.status not in CURRENT_STATUSES or not is_effective(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
-            if newer.status not in CURRENT:
+            if newer.status not in CURRENT_STATUSES:
                 # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
                 near = [newer.superseded_by, *memory.supersedes]
                 found = [m for m in map(self.store.get, filter(None, near)) if m is not None and m.id not in seen]
-                newer = next((m for m in found if m.status in CURRENT), found[0] if found else newer)
+                newer = next((m for m in found if m.status in CURRENT_STATUSES), found[0] if found else newer)
             if newer.id in seen:
                 break
             seen.add(newer.id)
@@ -105,25 +105,25 @@ class Lineages:
         changes = clamp_import_time(checked_fields(fields), self.clock())
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
-        head = _revisable(find_replaceable(self, ref, scopes))
+        head = _require_revisable(find_replaceable(self, ref, scopes))
         changes = resolve_links(self.store, changes, scopes, head)
         if changes.get("supersedes") and scopes is not None:
             changes["supersedes"] = find_superseded(self, changes["supersedes"], scopes)
         check_form_kept(head.form, changes)
         settings = self._settings
-        draft = admit(_revised(head, changes, actor, self.clock()), settings)
+        draft = admit(_build_revision(head, changes, actor, self.clock()), settings)
         if "aliases" in changes:
-            refuse_foreign_ids(self.store, [draft.but(id=head.id)])
+            refuse_foreign_ids(self.store, [draft.replace(id=head.id)])
         vectors = self.store.embed([meaning_of(draft)])
         refuse_move(draft.scope, scopes)
 
         def plan(memories: LockedMemories) -> Memory:
             # Another writer may have been faster: this version follows theirs.
-            current = _revisable(memories.take(_newest_locked(memories, head.id).id))
-            if current.status not in CURRENT:
+            current = _require_revisable(memories.take(_newest_locked(memories, head.id).id))
+            if current.status not in CURRENT_STATUSES:
                 refuse_undoing(actor, current, self.store.history(current.id))
-            new = admit(_revised(current, changes, actor, memories.now), settings)
-            new = self._placed(memories, current, new, changes, actor, scopes)
+            new = admit(_build_revision(current, changes, actor, memories.now), settings)
+            new = self._place_revision(memories, current, new, changes, actor, scopes)
             same = vectors is not None and meaning_of(new) == meaning_of(draft)
             memories.put(new, vectors[0] if vectors is not None and same else None)
             return new
@@ -134,7 +134,7 @@ class Lineages:
         )  # fmt: skip
         return execute_change(self.store, self.clock, change)
 
-    def _placed(
+    def _place_revision(
         self,
         memories: LockedMemories,
         head: Memory,
@@ -144,15 +144,15 @@ class Lineages:
         scopes: Scopes,
     ) -> Memory:
         """The new version with its id, in place of the head and of the other current memories with its conflict key."""
-        new = self.described(head, new.but(id=memories.new_id(memories.now)), changes)
-        new = by_hand(new, actor, memories.now) if WRITTEN & changes.keys() else new
-        refuse_unapproved(actor, head, new.but(status="active"))
+        new = self.described(head, new.replace(id=memories.new_id(memories.now)), changes)
+        new = attribute_to_person(new, actor, memories.now) if WORDING_FIELDS & changes.keys() else new
+        refuse_unapproved(actor, head, new.replace(status="active"))
         # The name and aliases belong to the fact, so they pass to the current version.
         own = memories.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
-        others = [other for other in replaced_by(memories, new) if other.id != head.id]
+        others = [other for other in replaced_memories(memories, new) if other.id != head.id]
         for other in others:
             refuse_change(other.id, other.scope, scopes)
-        return memories.supersede(new, [head.but(name=own, aliases=()), *others], for_good=True)
+        return memories.supersede(new, [head.replace(name=own, aliases=()), *others], for_good=True)
 
     @property
     def _settings(self) -> "GateSettings":
@@ -172,9 +172,9 @@ class Lineages:
             (memory,) = memories.targets
             if memory.lineage != found.lineage:
                 return None
-            retired = memory.but(status="retired", updated=memories.now)
+            retired = memory.replace(status="retired", updated=memories.now)
             memories.put(retired)
-            settle(memories, memory.lineage, memories.now, ends_before(self.store, memory))
+            reorder_versions(memories, memory.lineage, memories.now, ends_before(self.store, memory))
             return retired
 
         change = Change(
@@ -198,9 +198,9 @@ def find_replaceable(lineages: Lineages, ref: str, scopes: Scopes, *, to_change:
     head = lineages.current(found.id)
     if scopes is None:
         return head
-    current = {head.id: head} | {one.id: one for one in lineages.versions(found.id) if one.status in CURRENT}
+    current = {head.id: head} | {one.id: one for one in lineages.versions(found.id) if one.status in CURRENT_STATUSES}
     for version in current.values():
-        if not shows(scopes, version.scope):
+        if not is_scope_visible(scopes, version.scope):
             raise no_memory(ref)
         if to_change or version.id != found.id:
             refuse_change(version.id, version.scope, scopes)
@@ -225,37 +225,37 @@ def refuse_foreign_versions(store: Store, memory_id: str, versions: Sequence[str
 def _newest_locked(memories: LockedMemories, memory_id: str) -> Memory:
     """The current version of the fact that an id belongs to, under the lock."""
     found = locked_memory(memories, memory_id)
-    if found.status in CURRENT or not found.lineage:
+    if found.status in CURRENT_STATUSES or not found.lineage:
         return found
     return _newest(memories.lineage(found.lineage), memories.now) or found
 
 
-def _revisable(memory: Memory) -> Memory:
+def _require_revisable(memory: Memory) -> Memory:
     """The memory; raises `InvalidInput` for a candidate, which cannot become current by being reworded."""
     if memory.status in ("candidate", "rejected"):
         raise InvalidInput(f"{memory.id} is {memory.status}; `engram review` decides about it first")
     return memory
 
 
-def _revised(head: Memory, changes: dict[str, Any], actor: str, now: datetime) -> Memory:
+def _build_revision(head: Memory, changes: dict[str, Any], actor: str, now: datetime) -> Memory:
     """The next version's text and fields; its id and its place are decided under the lock."""
     blank = Memory("", "")
-    renewed = {name: getattr(blank, name) for name in RENEWED}
+    renewed = {name: getattr(blank, name) for name in RESET_FIELDS}
     # Who repeated the old words says nothing about the new ones; a request to forget the fact is not an agent's to end.
     ended = (CORROBORATED_BY,) if is_below_program(actor) else (CORROBORATED_BY, FORGET_REQUESTED)
     metadata = with_reserved(changes.get("metadata", head.metadata), head.metadata)
     metadata = {key: value for key, value in metadata.items() if key not in ended}
-    memory = head.but(**renewed).but(created=now).but(**{**changes, "metadata": metadata})
+    memory = head.replace(**renewed).replace(created=now).replace(**{**changes, "metadata": metadata})
     if "form" in changes and "statement" not in changes:
-        memory = memory.but(statement=render_form(memory.form))
+        memory = memory.replace(statement=render_form(memory.form))
     if "statement" in changes:
-        memory = memory.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
+        memory = memory.replace(form=changes.get("form", {}), entities=changes.get("entities", ()))
     return memory
 
 
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
     """The current version, else the newest that was not forgotten."""
-    live = [v for v in versions if v.status in CURRENT]
+    live = [v for v in versions if v.status in CURRENT_STATUSES]
     heads = [v for v in live if is_effective(v, now)] or live
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept

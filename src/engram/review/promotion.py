@@ -13,7 +13,7 @@ from engram.decisions.approval import approve, refuse_settled, reject
 from engram.decisions.change import Change, Operation
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import replaced_by
+from engram.decisions.versions import replaced_memories
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import mention
 from engram.gates.proposal import GateSettings
@@ -21,12 +21,12 @@ from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.review.bulk import BulkDecision, new_bulk, sliced
-from engram.review.groups import QueueFilters, matching
+from engram.review.bulk import BulkDecision, new_bulk, split_ids
+from engram.review.groups import QueueFilters, filter_items
 from engram.review.lineage import refuse_foreign_versions
 from engram.review.queue import APPROVE, REJECT, QueueReader, ReviewItem
 from engram.rules.sources import Rank, rank_of
-from engram.rules.strength import reinforced
+from engram.rules.strength import reinforce_memory
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.references import Scopes, find_memory
@@ -34,8 +34,8 @@ from engram.store.references import Scopes, find_memory
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-BY_RULE: Final = "autopromote"
-WAITS = "; it waits for review"
+AUTOPROMOTE: Final = "autopromote"
+WAITS_SUFFIX = "; it waits for review"
 """How the trust gate ends a reason, which a list of what waits need not repeat."""
 
 
@@ -62,12 +62,12 @@ class Promotion:
         progress: Callable[[int, int], None] | None = None,
     ) -> PromotionPlan:
         """Which candidates may be promoted, the most worth keeping first; nothing is written."""
-        items = matching(QueueReader(self.store, self.clock(), scopes).candidates(), filters)
-        waiting = {item.memory.id: why for item in items if (why := self._held_back(item))}
+        items = filter_items(QueueReader(self.store, self.clock(), scopes).candidates(), filters)
+        waiting = {item.memory.id: why for item in items if (why := self._waiting_reason(item))}
         open_ones = [item.memory for item in items if item.memory.id not in waiting]
         promoted: dict[str, Memory] = {}
-        for number, (memory, vector) in enumerate(self._embedded(open_ones), 1):
-            if why := self._registered(memory, vector, promoted):
+        for number, (memory, vector) in enumerate(self._embed_memories(open_ones), 1):
+            if why := self._blocking_reason(memory, vector, promoted):
                 waiting[memory.id] = why
             else:
                 promoted[memory.id] = memory
@@ -81,17 +81,17 @@ class Promotion:
 
         def promote(memories: LockedMemories, memory: Memory) -> Memory:
             refuse_settled(memories, memory)
-            active = reinforced(memory, memories.now).but(status="active", updated=memories.now)
+            active = reinforce_memory(memory, memories.now).replace(status="active", updated=memories.now)
             memories.check(active)
-            if heads := replaced_by(memories, active):
+            if heads := replaced_memories(memories, active):
                 raise InvalidInput(f"would replace {mention(heads[0])}; a person decides")
             memories.put(active)
             return active
 
-        bulk = _BulkChange(op=BY_RULE, actor=actor, decide=promote, shown=plan.promoted)
+        bulk = _BulkChange(op=AUTOPROMOTE, actor=actor, decide=promote, shown=plan.promoted)
         return bulk.execute(self.store, self.clock, plan.promoted, left)
 
-    def _held_back(self, item: ReviewItem) -> str:
+    def _waiting_reason(self, item: ReviewItem) -> str:
         """Why a candidate waits by what it is itself; "" where the settings let it be promoted."""
         memory = item.memory
         if item.waits_as == "contradiction" and item.other is not None:
@@ -105,11 +105,11 @@ class Promotion:
         found = trust(memory, autonomous, self.settings)
         if found.status == "active":
             return ""
-        setting = self._allowing(memory, autonomous)
+        setting = self._find_setting(memory, autonomous)
         allowed = f"; `engram config {setting}` allows this" if setting else ""
-        return f"{found.reason.removesuffix(WAITS)}{allowed}"
+        return f"{found.reason.removesuffix(WAITS_SUFFIX)}{allowed}"
 
-    def _allowing(self, memory: Memory, autonomous: bool) -> str:
+    def _find_setting(self, memory: Memory, autonomous: bool) -> str:
         """The one setting, with its value, that would let a candidate be promoted; "" where none alone would."""
         kinds = sorted({*self.settings.autopromote_kinds, kind_of(memory)})
         changed = {
@@ -120,14 +120,14 @@ class Promotion:
         found = (name for name, one in changed.items() if trust(memory, autonomous, one).status == "active")
         return next(found, "")
 
-    def _embedded(self, memories: Sequence[Memory]) -> "Iterator[tuple[Memory, Vectors | None]]":
+    def _embed_memories(self, memories: Sequence[Memory]) -> "Iterator[tuple[Memory, Vectors | None]]":
         by_id = {memory.id: memory for memory in memories}
-        for ids in sliced(list(by_id)):
+        for ids in split_ids(list(by_id)):
             vectors = self.store.embed([meaning_of(by_id[i]) for i in ids])
             for number, i in enumerate(ids):
                 yield by_id[i], vectors[number] if vectors is not None else None
 
-    def _registered(self, memory: Memory, vector: "Vectors | None", promoted: Mapping[str, Memory]) -> str:
+    def _blocking_reason(self, memory: Memory, vector: "Vectors | None", promoted: Mapping[str, Memory]) -> str:
         """What of everything stored speaks against promoting a candidate: a duplicate, or a conflict; "" for nothing."""
         from engram.review.provenance import neighbours_of
 
@@ -187,7 +187,7 @@ class _BulkChange:
     ) -> BulkDecision:
         """Decide about each memory; what cannot be decided is added to `left`, with the reason."""
         mark, done, by_id = new_bulk(store), list[Memory](), {memory.id: memory for memory in memories}
-        for ids in sliced(list(by_id)):
+        for ids in split_ids(list(by_id)):
             part = [by_id[i] for i in ids]
             change = Change(
                 op=self.op, actor=self.actor, plan=partial(self._decide_slice, ids, left), reason=self.reason, session=mark,

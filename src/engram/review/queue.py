@@ -13,9 +13,9 @@ from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.model.reserved_keys import FORGET_REQUESTED
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
-from engram.rules.scopes import shows
+from engram.rules.scopes import is_scope_visible
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 
 APPROVE: Final = "approve"
 REJECT: Final = "reject"
@@ -64,31 +64,33 @@ class QueueReader:
 
     def candidates(self) -> list[ReviewItem]:
         """The memories that wait to become active, without reasons: those that contradict a current one first, then by worth."""
-        waiting = self._listed(("candidate",))
-        known = self._linked(waiting, CONTRADICTS)
-        known |= self._named(i for memory in waiting for i in memory.supersedes)
+        waiting = self._list_memories(("candidate",))
+        known = self._linked_memories(waiting, CONTRADICTS)
+        known |= self._fetch_memories(i for memory in waiting for i in memory.supersedes)
         items = [self._candidate(memory, known) for memory in waiting]
         return sorted(items, key=lambda item: (WAITS_AS.index(item.waits_as), -worth(item.memory), item.memory.id))
 
-    def all(self) -> list[ReviewItem]:
+    def waiting_items(self) -> list[ReviewItem]:
         """Everything that waits, in the order of `WAITS_AS`, without reasons."""
         return sorted([*self.candidates(), *self._current()], key=lambda item: WAITS_AS.index(item.waits_as))
 
-    def explained(self, item: ReviewItem, *, sourced: bool = True) -> ReviewItem:
+    def with_reason(self, item: ReviewItem, *, sourced: bool = True) -> ReviewItem:
         """The item with its reason, which names a candidate's source where `sourced` says so.
 
         The model that reads how sensitive a statement is runs only for what is shown.
         """
         return ReviewItem(item.waits_as, item.memory, item.other, self._reason(item, sourced), item.actions)
 
-    def _listed(self, statuses: tuple[str, ...]) -> list[Memory]:
+    def _list_memories(self, statuses: tuple[str, ...]) -> list[Memory]:
         scopes = None if self.scopes is None else tuple(self.scopes)
         return self.store.listing(Filters(statuses=statuses, valid_at=None, scopes=scopes))
 
-    def _linked(self, memories: Iterable[Memory], kind: str) -> dict[str, Memory]:
-        return self._named(link.target for memory in memories for link in memory.associations if link.type == kind)
+    def _linked_memories(self, memories: Iterable[Memory], kind: str) -> dict[str, Memory]:
+        return self._fetch_memories(
+            link.target for memory in memories for link in memory.associations if link.type == kind
+        )
 
-    def _named(self, ids: Iterable[str]) -> dict[str, Memory]:
+    def _fetch_memories(self, ids: Iterable[str]) -> dict[str, Memory]:
         """The memories with these ids, in two reads."""
         wanted = list(dict.fromkeys(ids))
         numbers = list(self.store.numbers(wanted).values()) if wanted else []
@@ -98,28 +100,28 @@ class QueueReader:
     def _candidate(self, memory: Memory, known: Mapping[str, Memory]) -> ReviewItem:
         other = self._first_current(_targets(memory, CONTRADICTS), known)
         waits_as = "contradiction" if other is not None else "candidate"
-        return _item(waits_as, memory, other or self._replaced(memory, known))
+        return _item(waits_as, memory, other or self._replaced_head(memory, known))
 
     def _first_current(self, ids: Sequence[str], known: Mapping[str, Memory]) -> Memory | None:
         found = (known[i] for i in ids if i in known)
-        current = next((other for other in found if other.status in CURRENT), None)
-        return current if current is not None and shows(self.scopes, current.scope) else None
+        current = next((other for other in found if other.status in CURRENT_STATUSES), None)
+        return current if current is not None and is_scope_visible(self.scopes, current.scope) else None
 
-    def _replaced(self, memory: Memory, known: Mapping[str, Memory]) -> Memory | None:
+    def _replaced_head(self, memory: Memory, known: Mapping[str, Memory]) -> Memory | None:
         """The current memory that a candidate would supersede if it were approved."""
         from engram.review.lineage import Lineages
 
         lineages = Lineages(self.store, lambda: self.now)
         for older in (known[i] for i in memory.supersedes if i in known):
-            head = older if older.status in CURRENT else lineages.current(older.id)
-            if head.status in CURRENT and shows(self.scopes, head.scope):
+            head = older if older.status in CURRENT_STATUSES else lineages.current(older.id)
+            if head.status in CURRENT_STATUSES and is_scope_visible(self.scopes, head.scope):
                 return head
         return None
 
     def _current(self) -> list[ReviewItem]:
         """The current memories that may replace an older one, that somebody asked to forget, and those that have faded."""
-        memories = self._listed(CURRENT)
-        known = self._linked(memories, MAY_SUPERSEDE)
+        memories = self._list_memories(CURRENT_STATUSES)
+        known = self._linked_memories(memories, MAY_SUPERSEDE)
         items = []
         for memory in memories:
             if FORGET_REQUESTED in memory.metadata:
@@ -166,7 +168,7 @@ def request_forget(store: Store, clock: Callable[[], datetime], ref: str, *, act
         (memory,) = memories.targets
         if is_to_be_forgotten(memory):
             return False
-        memories.put(memory.but(metadata={**memory.metadata, FORGET_REQUESTED: f"{actor} in {where}"}))
+        memories.put(memory.replace(metadata={**memory.metadata, FORGET_REQUESTED: f"{actor} in {where}"}))
         return True
 
     change = Change(op="request", actor=actor, plan=plan, note=f"asked to forget it in {where}", targets=[ref])
@@ -175,4 +177,4 @@ def request_forget(store: Store, clock: Callable[[], datetime], ref: str, *, act
 
 def is_to_be_forgotten(memory: Memory) -> bool:
     """Whether somebody asked to forget a current memory who may not."""
-    return memory.status in CURRENT and FORGET_REQUESTED in memory.metadata
+    return memory.status in CURRENT_STATUSES and FORGET_REQUESTED in memory.metadata

@@ -17,12 +17,12 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory, Retelling
 from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
 from engram.review.distrust import distrust_reason
-from engram.rules.scopes import shows
+from engram.rules.scopes import is_scope_visible
 from engram.rules.sources import CAPTURED, rank_of
 from engram.store.documents import meaning_of
 from engram.store.new_events import NewEvent
 from engram.store.protocol import Store
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
@@ -30,12 +30,12 @@ from engram.text.display import slug
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-SEPARABLE = ("candidate", *CURRENT, "rejected")
+SEPARABLE_STATUSES = ("candidate", *CURRENT_STATUSES, "rejected")
 """The statuses of memories that a retelling can be taken out of."""
 
 
 @dataclass(frozen=True, slots=True)
-class RetoldAs:
+class NumberedRetelling:
     """A retelling of a memory as it is shown: its number, its words, and where they were said."""
 
     number: int
@@ -45,18 +45,18 @@ class RetoldAs:
     at: datetime | None
 
 
-def retellings_of(store: Store, memory: Memory, scopes: Collection[str] | None = None) -> Iterator[RetoldAs]:
+def retellings_of(store: Store, memory: Memory, scopes: Collection[str] | None = None) -> Iterator[NumberedRetelling]:
     """The retellings of a memory that a caller sees, numbered from 1."""
-    for number, (words, evidence) in enumerate(retold(store, memory).items(), start=1):
+    for number, (words, evidence) in enumerate(group_retellings(store, memory).items(), start=1):
         told = evidence[0].retelling
-        if told is None or not shows(scopes, told.scope):
+        if told is None or not is_scope_visible(scopes, told.scope):
             continue
         event = store.event(evidence[0].event)
         session, at = (event.session, event.at) if event is not None else ("", None)
-        yield RetoldAs(number, words, told.source, session, at)
+        yield NumberedRetelling(number, words, told.source, session, at)
 
 
-def retold(store: Store, memory: Memory) -> dict[str, list[Evidence]]:
+def group_retellings(store: Store, memory: Memory) -> dict[str, list[Evidence]]:
     """The words of each retelling that are still there, with where they were said; what was said more than once counts once."""
     found: dict[str, list[Evidence]] = {}
     for evidence in memory.evidence:
@@ -109,12 +109,12 @@ class Separation:
     ) -> Memory:
         """The new candidate. Raises `InvalidInput` for a number that the memory does not have, and `Refused` where its words are stored already."""
         found = find_memory(self.store, ref, scopes, to_change=True)
-        words, evidence = _numbered(self.store, found, number)
+        words, evidence = _pick_retelling(self.store, found, number)
         new = self._candidate(found, words, evidence)
         vectors = self.store.embed([meaning_of(new)])
         vector = vectors[0] if vectors is not None else None
         self._refuse_new(new, found)
-        new = self._linked(new, found, vector)
+        new = self._link_contradictions(new, found, vector)
 
         def plan(memories: LockedMemories) -> Memory:
             (memory,), now = memories.targets, memories.now
@@ -122,14 +122,14 @@ class Separation:
                 raise ChangedMeanwhile(
                     f"{memory.id} was changed while you read it; nothing was decided: `engram show {memory.id}`"
                 )
-            if memory.status not in SEPARABLE:
+            if memory.status not in SEPARABLE_STATUSES:
                 raise Refused(
                     f"{memory.id} is {memory.status}: a retelling is taken only out of what waits, is current or was rejected"
                 )
             left = tuple(one for one in memory.evidence if one not in evidence)
-            memories.put(memory.but(evidence=left, updated=now))
+            memories.put(memory.replace(evidence=left, updated=now))
             name = memories.free_name(slug(new.statement), new.scope)
-            separated = new.but(id=memories.new_id(now), name=name, created=now, updated=now)
+            separated = new.replace(id=memories.new_id(now), name=name, created=now, updated=now)
             memories.put(separated, vector)
             return separated
 
@@ -161,22 +161,24 @@ class Separation:
         if why := why or distrust_reason(self.store, new.source, new.session):
             raise Refused(f"nothing was taken out of {memory.id}: {why}")
 
-    def _linked(self, new: Memory, memory: Memory, vector: "Vectors | None") -> Memory:
+    def _link_contradictions(self, new: Memory, memory: Memory, vector: "Vectors | None") -> Memory:
         """The candidate, linked to the current memories that it contradicts."""
-        from engram.decisions.known import OtherKnown, propose
+        from engram.decisions.known import ExcludingLookup, propose
 
         proposal = propose(new)
-        near = Neighbourhood(proposal, OtherKnown(self.store, vector, own=memory.id).near(proposal))
-        others = [found.other for found in near.conflicts() if found.is_likely and found.other.status in CURRENT]
-        return new.but(associations=tuple(conflict_link(other, self.clock()) for other in others))
+        near = Neighbourhood(proposal, ExcludingLookup(self.store, vector, own=memory.id).near(proposal))
+        others = [
+            found.other for found in near.conflicts() if found.is_likely and found.other.status in CURRENT_STATUSES
+        ]
+        return new.replace(associations=tuple(conflict_link(other, self.clock()) for other in others))
 
 
 def _place(evidence: Evidence) -> tuple[str, tuple[int, int] | None, bool]:
     return evidence.event, evidence.span, evidence.retelling is not None
 
 
-def _numbered(store: Store, memory: Memory, number: int) -> tuple[str, list[Evidence]]:
-    found = list(retold(store, memory).items())
+def _pick_retelling(store: Store, memory: Memory, number: int) -> tuple[str, list[Evidence]]:
+    found = list(group_retellings(store, memory).items())
     if not found:
         raise InvalidInput(f"{memory.id} has no retellings: nothing else was taken for the same")
     if not 1 <= number <= len(found):

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Unpack
 from engram.decisions.approval import approve, refuse_approval, refuse_contradiction, refuse_settled, reject
 from engram.decisions.authority import refuse_outranked, refuse_rejection
 from engram.decisions.change import Change
-from engram.decisions.conflicts import outdated
+from engram.decisions.conflicts import update_target
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
-from engram.decisions.resolution import confirmed, keep_both, keep_old, keep_one, merged_into
-from engram.decisions.versions import contradicted
+from engram.decisions.resolution import keep_both, keep_old, keep_one, mark_confirmed, merge_into
+from engram.decisions.versions import contradiction_target
 from engram.gates.proposal import GateSettings
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.reserved_keys import FORGET_REQUESTED
-from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
+from engram.review.groups import QueueFilters, QueuePage, build_page, filter_items, topics
 from engram.review.lineage import Lineages, refuse_foreign_versions
 from engram.review.queue import APPROVE, CHOICES, REJECT, QueueReader, ReviewItem, is_to_be_forgotten
 from engram.rules.argument_limits import limit_arguments
 from engram.rules.numbers import REINFORCE_RETRIEVAL
-from engram.rules.strength import reinforced
+from engram.rules.strength import reinforce_memory
 from engram.store.protocol import Store
-from engram.store.records import CURRENT
+from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from engram.review.promotion import Promotion, PromotionPlan
     from engram.review.provenance import Provenance
 
-PER_SOURCE = 20
+MAX_ITEMS_PER_SOURCE = 20
 """Memories of one source that a page of the queue lists."""
 Redescribe = Callable[[Memory, Memory, "ChangedFields"], Memory]
 """Applies the policy to a changed memory, given the previous one and the changed fields."""
@@ -61,8 +61,8 @@ class Review:
         """
         checked_length(limit)
         reader = QueueReader(self.store, self.clock(), scopes)
-        kept = [item for item in reader.all() if not about or item.concerns(about)][:limit]
-        return [reader.explained(item) for item in kept]
+        kept = [item for item in reader.waiting_items() if not about or item.concerns(about)][:limit]
+        return [reader.with_reason(item) for item in kept]
 
     def candidates(
         self, limit: int | None = None, *, scopes: Scopes = None, **filters: Unpack[QueueFilters]
@@ -74,11 +74,11 @@ class Review:
         """
         checked_length(limit)
         reader = QueueReader(self.store, self.clock(), scopes)
-        return [reader.explained(item) for item in matching(reader.candidates(), filters)[:limit]]
+        return [reader.with_reason(item) for item in filter_items(reader.candidates(), filters)[:limit]]
 
     def page(
         self,
-        per_source: int = PER_SOURCE,
+        per_source: int = MAX_ITEMS_PER_SOURCE,
         *,
         scopes: Scopes = None,
         **filters: Unpack[QueueFilters],
@@ -86,7 +86,9 @@ class Review:
         """The candidates grouped by source and topic, most worth keeping first, and of each source at most `per_source` (0: all)."""
         reader = QueueReader(self.store, self.clock(), scopes)
         items = reader.candidates()
-        return paged(matching(items, filters), topics(items), per_source, partial(reader.explained, sourced=False))
+        return build_page(
+            filter_items(items, filters), topics(items), per_source, partial(reader.with_reason, sourced=False)
+        )
 
     def provenance(self, ref: str, *, scopes: Scopes = None) -> "Provenance":
         """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
@@ -120,7 +122,7 @@ class Review:
 
         def plan(memories: LockedMemories) -> Memory:
             new, old = memories.targets
-            if new.status not in CURRENT:
+            if new.status not in CURRENT_STATUSES:
                 refuse_settled(memories, new)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
                 refuse_outranked(actor, changed, "settle a contradiction against")
@@ -130,11 +132,11 @@ class Review:
                 return keep_old(memories, new, old, memories.now)
             if new.status == "candidate":
                 refuse_approval(actor, new, self.settings)
-            new = confirmed(new, actor)
+            new = mark_confirmed(new, actor)
             if keep == "both":
                 return keep_both(memories, new, old, situations, memories.now)
             if keep == "merge":
-                return merged_into(memories, confirmed(old, actor), [new], statement, memories.now)
+                return merge_into(memories, mark_confirmed(old, actor), [new], statement, memories.now)
             return keep_one(memories, new, old, memories.now)
 
         change = Change(
@@ -146,7 +148,7 @@ class Review:
     def _pair(self, ref: str, scopes: Scopes) -> tuple[Memory, Memory]:
         new = find_memory(self.store, ref, scopes, to_change=True)
         seen = partial(self.store.get, scopes=scopes)
-        old = contradicted(seen, new) or outdated(seen, new)
+        old = contradiction_target(seen, new) or update_target(seen, new)
         if old is None:
             raise InvalidInput(f"{new.id} contradicts no current memory; `engram review` lists what waits")
         return new, old
@@ -171,7 +173,7 @@ class Review:
         `ChangedMeanwhile` where one of them says something else by now. `scopes`, from `mem.scopes_for`, are those of a named owner.
         """
         waiting = find_memory(self.store, ref, scopes, to_change=True)
-        meant = self._meant(waiting, waits_as, scopes)
+        meant = self._choose_waits_as(waiting, waits_as, scopes)
         if meant == "update":
             return self.resolve(waiting.id, "new", actor=actor, shown=shown, scopes=scopes)
         if meant == "forget":
@@ -181,7 +183,7 @@ class Review:
                 waiting.id, actor=actor, reason=why, shown=shown, scopes=scopes
             )
         if meant == "contradiction":
-            refuse_contradiction(waiting, contradicted(partial(self.store.get, scopes=scopes), waiting))
+            refuse_contradiction(waiting, contradiction_target(partial(self.store.get, scopes=scopes), waiting))
         refuse_foreign_versions(self.store, waiting.id, waiting.supersedes, scopes)
 
         def plan(memories: LockedMemories) -> Memory:
@@ -208,7 +210,7 @@ class Review:
         `waits_as`, `shown` and `scopes` are as for `approve`.
         """
         found = find_memory(self.store, ref, scopes, to_change=True)
-        meant = self._meant(found, waits_as, scopes)
+        meant = self._choose_waits_as(found, waits_as, scopes)
         if meant == "update":
             return self.resolve(found.id, "both", actor=actor, shown=shown, scopes=scopes)
         if meant == "forget":
@@ -231,7 +233,7 @@ class Review:
             (memory,) = memories.targets
             refuse_outranked(actor, memory, REJECT)
             metadata = {key: value for key, value in memory.metadata.items() if key != FORGET_REQUESTED}
-            memories.put(kept := memory.but(metadata=metadata))
+            memories.put(kept := memory.replace(metadata=metadata))
             return kept
 
         change = Change(
@@ -239,7 +241,7 @@ class Review:
         )
         return execute_change(self.store, self.clock, change)
 
-    def _meant(self, memory: Memory, waits_as: str, scopes: Scopes) -> str:
+    def _choose_waits_as(self, memory: Memory, waits_as: str, scopes: Scopes) -> str:
         """What a memory waits as, of what is to be decided; raises `InvalidInput` where that is not clear, or it does not wait so."""
         found = self._waits_as(memory, scopes)
         if waits_as and waits_as not in found:
@@ -258,8 +260,8 @@ class Review:
         """What a memory waits as, of what can be approved or rejected."""
         seen = partial(self.store.get, scopes=scopes)
         if memory.status == "candidate":
-            return ["contradiction" if contradicted(seen, memory) else "candidate"]
-        is_update = memory.status in CURRENT and outdated(seen, memory) is not None
+            return ["contradiction" if contradiction_target(seen, memory) else "candidate"]
+        is_update = memory.status in CURRENT_STATUSES and update_target(seen, memory) is not None
         found = {"update": is_update, "forget": is_to_be_forgotten(memory)}
         return [name for name, waits in found.items() if waits]
 
@@ -283,7 +285,7 @@ class Review:
 
         def plan(memories: LockedMemories) -> Memory:
             (memory,) = memories.targets
-            after = reinforced(memory, memories.now, boost=boost).but(last_verified=memories.now)
+            after = reinforce_memory(memory, memories.now, boost=boost).replace(last_verified=memories.now)
             memories.put(after)
             return after
 

@@ -13,13 +13,13 @@ from engram.text.word_tables import read_table, word_class
 
 Term = tuple[str, ...]
 """One or two index terms."""
-BROADEST_TOPIC = 0.5
+MAX_TOPIC_SHARE = 0.5
 """A term in more than this share of a source's candidates names no topic."""
-LONGEST_READ = 500
+MAX_TOPIC_CHARS = 500
 """Characters of a statement that its topic is looked for in."""
 PAIR_WEIGHT = 1.5
 """How much more a term of two words counts: it says more, so fewer need to share it."""
-LEAST_SHARED = 2
+MIN_TOPIC_MEMORIES = 2
 _EDGES = ".,;:!?\"'()[]{}`<>“”‘’…"
 _BREAKS = tuple(".,;:!?)]}…")
 _POSSESSIVES = ("'s", "’s")
@@ -38,12 +38,12 @@ def topics_of(memories: Sequence[Memory]) -> dict[str, str]:
     """The topic of each memory of one source, by id: its domain, else the term it shares with most others, else the kind of its type."""
     terms = {memory.id: _terms(memory) for memory in memories}
     counts = Counter(term for own in terms.values() for term in own)
-    most = max(LEAST_SHARED, BROADEST_TOPIC * len(memories))
-    shared = {i: [term for term in own if LEAST_SHARED <= counts[term] <= most] for i, own in terms.items()}
+    most = max(MIN_TOPIC_MEMORIES, MAX_TOPIC_SHARE * len(memories))
+    shared = {i: [term for term in own if MIN_TOPIC_MEMORIES <= counts[term] <= most] for i, own in terms.items()}
     chosen = {i: max(own, key=lambda term: _rank(term, counts), default=()) for i, own in shared.items()}
     sizes = Counter(chosen.values())
     # A term whose other memories all have a better one groups nothing.
-    kept = {term for term, size in sizes.items() if size >= LEAST_SHARED}
+    kept = {term for term, size in sizes.items() if size >= MIN_TOPIC_MEMORIES}
     names = _names(terms.values())
     found = {}
     for memory in memories:
@@ -69,7 +69,7 @@ def _names(found: Iterable[Mapping[Term, str]]) -> dict[Term, str]:
 
 def _terms(memory: Memory) -> dict[Term, str]:
     """The words of a statement, and the pairs of neighbouring ones, that may name a topic, each with how it is written."""
-    words = _words(memory.statement[:LONGEST_READ])
+    words = _words(memory.statement[:MAX_TOPIC_CHARS])
     found: dict[Term, str] = {}
     for word, after in zip(words, [*words[1:], None], strict=True):
         if not word.term:
@@ -111,7 +111,7 @@ def _is_noun_after(word: str, before: str, last: Sequence[TopicWord]) -> bool:
 @lru_cache(maxsize=8192)
 def _term(word: str) -> str:
     """The index term of a word; "" for one that says nothing by itself."""
-    if len(word) < 3 or word in _saying_nothing() or any(sign.isdigit() for sign in word):
+    if len(word) < 3 or word in _empty_words() or any(sign.isdigit() for sign in word):
         return ""
     terms = query_terms(word)
     return terms[0] if len(terms) == 1 else ""
@@ -129,7 +129,7 @@ def _name_verbs() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _saying_nothing() -> frozenset[str]:
+def _empty_words() -> frozenset[str]:
     plain = {word for name in ("stopwords.txt", "questionwords.txt") for row in read_table(name) for word in row}
     dates = {word for row in read_table("timewords.txt") for word in row[2:]}
     light = word_class("wordclasses", "drop") | word_class("wordclasses", "light") | _class("nothing")

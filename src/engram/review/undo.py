@@ -9,19 +9,19 @@ from engram.decisions.authority import last_decision, refuse_overturning, refuse
 from engram.decisions.change import Change
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import refuse_second_head, settle
+from engram.decisions.versions import refuse_second_head, reorder_versions
 from engram.model.decision import DISTRUST
 from engram.model.errors import ChangedMeanwhile, InvalidInput, NotFound, Refused
 from engram.model.lazy import fields, replace
 from engram.model.memory import Activation, Association, Evidence, Memory
-from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
+from engram.review.bulk import BulkDecision, is_bulk, new_bulk, split_ids
 from engram.rules.scopes import may_change
-from engram.store.history import MAKING, is_automatic
+from engram.store.history import CREATING_OPS, is_automatic
 from engram.store.protocol import Image, Store
-from engram.store.records import CURRENT, locked_memory
+from engram.store.records import CURRENT_STATUSES, locked_memory
 from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
-SEPARATE = frozenset({"add", "import", "edit", "remove", "reread"})
+SEPARATE_OPERATIONS = frozenset({"add", "import", "edit", "remove", "reread"})
 """Entries about several unrelated memories, which are undone one by one, like those of a bulk decision; others are undone as a whole."""
 _SKIPPED = frozenset({"purge", "reread"})
 """Decisions that `undo_last` passes over: a purge cannot be undone, and the facts of a document follow the document."""
@@ -44,14 +44,14 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual", scopes
         raise InvalidInput(f"{memory.id} has no history to undo (a team's memory has no journal here)")
     last = last_decision(history)
     refuse_undoing(actor, memory, history)
-    is_separate = last.op in SEPARATE or is_bulk(last.session)
-    ids = (memory.id, *_settled_with(store, memory, last)) if is_separate else last.ids
+    is_separate = last.op in SEPARATE_OPERATIONS or is_bulk(last.session)
+    ids = (memory.id, *_changed_together(store, memory, last)) if is_separate else last.ids
     # What was purged since stays purged; without it, a version cannot be put back in its place.
     wanted = [i for i in dict.fromkeys((memory.id, *ids)) if memory.lineage or store.get(i) is not None]
     _refuse_foreign(store, memory.id, wanted, last, scopes)
     for other in filter(None, map(store.get, wanted)):
         refuse_overturning(actor, other, store.history(other.id))
-    return _undone(store, dict.fromkeys(wanted, last), [memory.id], now, actor=actor)[0]
+    return _restore_memories(store, dict.fromkeys(wanted, last), [memory.id], now, actor=actor)[0]
 
 
 def _refuse_foreign(store: Store, memory_id: str, wanted: Collection[str], last: Image, scopes: Scopes) -> None:
@@ -69,7 +69,7 @@ def undo_decisions(store: Store, memory_id: str, numbers: Collection[int], now: 
     `numbers` are those of the journal's entries. Raises `Refused` where somebody has decided otherwise since.
     """
     history = store.history(memory_id)
-    if why := _unrestorable(history, numbers, actor):
+    if why := _restore_problem(history, numbers, actor):
         raise Refused(f"{memory_id} was not changed: {why}")
     parts = [image for image in reversed(history) if image.seq in numbers]
     if len(parts) == 1:
@@ -96,12 +96,12 @@ def undo_bulk(
             raise no_bulk_decision(decision)
         return Distrust(store, lambda: now).undo(source, actor)
     parts = find_bulk_decision(store, decision, scopes)
-    if source := _trusted_again_by(store, parts):
+    if source := _restored_source(store, parts):
         refuse_redoing(source)
     return undo_entries(store, parts, now, actor)
 
 
-def _trusted_again_by(store: Store, parts: Sequence[Image]) -> str:
+def _restored_source(store: Store, parts: Sequence[Image]) -> str:
     """The source whose distrust these entries undid; "" for other entries."""
     if not parts or parts[0].op != "undo" or not parts[0].reason.startswith(f"undo {DISTRUST} "):
         return ""
@@ -114,13 +114,13 @@ def undo_entries(store: Store, parts: Sequence[Image], now: datetime, actor: str
     first: dict[str, Image] = {i: part for part in parts for i in part.ids}
     numbers = {part.seq for part in parts}
     left: dict[str, str] = {}
-    for ids in sliced(list(first)):
+    for ids in split_ids(list(first)):
         told = store.histories(ids)
-        left |= {i: why for i in ids if (why := _unrestorable(told[i], numbers, actor))}
+        left |= {i: why for i in ids if (why := _restore_problem(told[i], numbers, actor))}
     wanted = {i: part for i, part in first.items() if i not in left}
     mark, done = new_bulk(store), list[Memory]()
-    for ids in sliced(list(wanted)):
-        done += _undone_or_left(store, {i: wanted[i] for i in ids}, numbers, now, actor, mark, left)
+    for ids in split_ids(list(wanted)):
+        done += _undo_slice(store, {i: wanted[i] for i in ids}, numbers, now, actor, mark, left)
     return BulkDecision(mark, "undo", tuple(done), left)
 
 
@@ -129,16 +129,16 @@ def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDeci
 
     A distrust counts as a decision although it may have changed no memory.
     """
-    from engram.review.distrust import Distrust, distrusted_last
+    from engram.review.distrust import Distrust, last_distrusted_source
 
     last = _last_deliberate(store)
-    if source := distrusted_last(store, last):
+    if source := last_distrusted_source(store, last):
         return Distrust(store, lambda: now).undo(source, actor)
     if last is None:
         raise NotFound("nothing to undo: no decision is recorded here")
     if is_bulk(last.session):
         return undo_bulk(store, last.session, now, actor=actor)
-    if last.op not in SEPARATE or len(last.ids) == 1:
+    if last.op not in SEPARATE_OPERATIONS or len(last.ids) == 1:
         undone = undo(store, last.ids[-1], now, actor=actor)
         others = (store.get(i) for i in last.ids if i != undone.id)
         return BulkDecision("", "undo", (undone, *(other for other in others if other is not None)))
@@ -156,7 +156,7 @@ def _last_deliberate(store: Store) -> Image | None:
         limit *= 10
 
 
-def _unrestorable(history: Sequence[Image], decisions: Collection[int], actor: str) -> str:
+def _restore_problem(history: Sequence[Image], decisions: Collection[int], actor: str) -> str:
     """Why a memory of a bulk decision cannot be put back; "" where it can."""
     memory = history[-1].memory if history else None
     if memory is None:
@@ -171,7 +171,7 @@ def _unrestorable(history: Sequence[Image], decisions: Collection[int], actor: s
     return ""
 
 
-def _undone_or_left(
+def _undo_slice(
     store: Store,
     wanted: Mapping[str, Image],
     numbers: Collection[int],
@@ -182,17 +182,15 @@ def _undone_or_left(
 ) -> list[Memory]:
     """Undo a slice; where one of it cannot be undone, undo the others one by one."""
     try:
-        return _undone(store, wanted, list(wanted), now, actor=actor, session=mark, numbers=numbers)
+        return _restore_memories(store, wanted, list(wanted), now, actor=actor, session=mark, numbers=numbers)
     except Refused as error:
         if len(wanted) == 1:
             left |= dict.fromkeys(wanted, str(error))
             return []
-    return [
-        one for i, part in wanted.items() for one in _undone_or_left(store, {i: part}, numbers, now, actor, mark, left)
-    ]
+    return [one for i, part in wanted.items() for one in _undo_slice(store, {i: part}, numbers, now, actor, mark, left)]
 
 
-def _undone(
+def _restore_memories(
     store: Store,
     wanted: Mapping[str, Image],
     subjects: Sequence[str],
@@ -215,14 +213,14 @@ def _undone(
             _refuse_decided_since(told, numbers, actor, session)
         else:
             _refuse_undoing_again(memories, told, wanted, subjects, actor)
-        restored = {i: _restored(memories, i, told[i], wanted[i], now) for i in wanted}
+        restored = {i: _state_to_restore(memories, i, told[i], wanted[i], now) for i in wanted}
         replaced = _replaced_since(memories, restored.values())
         for other in restored.values():
             _refuse_split(locked_memory(memories, other.id), other, wanted)
         for other in restored.values():
             memories.put(other)
         _put_in_order(memories, list(restored.values()), now)
-        found = [_as_restored(memories, restored[i]) for i in subjects]
+        found = [_require_restored(memories, restored[i]) for i in subjects]
         if replaced is not None:
             raise Refused(
                 f"{replaced.id} cannot be undone: {replaced.superseded_by} has replaced it since; undo that first"
@@ -257,7 +255,7 @@ def _refuse_undoing_again(
 def _refuse_decided_since(told: Mapping[str, list[Image]], numbers: Collection[int], actor: str, session: str) -> None:
     """Raise `Refused` where a memory was decided about after these decisions, except in this session."""
     for history in told.values():
-        if why := _unrestorable([image for image in history if image.session != session], numbers, actor):
+        if why := _restore_problem([image for image in history if image.session != session], numbers, actor):
             raise Refused(why)
 
 
@@ -274,11 +272,11 @@ def _replaced_since(memories: LockedMemories, restored: Iterable[Memory]) -> Mem
     return next((memory for memory in withdrawn if memory.status == "superseded" and memory.superseded_by), None)
 
 
-def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:
+def _changed_together(store: Store, memory: Memory, last: Image) -> list[str]:
     """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
-    from engram.decisions.conflicts import waited_on
+    from engram.decisions.conflicts import contradicting_memories
 
-    released = [other.id for other in waited_on(store, [memory.id, *memory.supersedes])]
+    released = [other.id for other in contradicting_memories(store, [memory.id, *memory.supersedes])]
     return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by or i in released]
 
 
@@ -289,15 +287,15 @@ def _all_versions(store: Store, memory_id: str) -> list[Memory]:
 
 def _put_in_order(memories: LockedMemories, restored: list[Memory], now: datetime) -> None:
     for lineage in dict.fromkeys(memory.lineage for memory in restored):
-        settle(memories, lineage, now)
+        reorder_versions(memories, lineage, now)
     for memory in restored:
         refuse_second_head(memories, locked_memory(memories, memory.id), now)
 
 
-def _as_restored(memories: LockedMemories, wanted: Memory) -> Memory:
+def _require_restored(memories: LockedMemories, wanted: Memory) -> Memory:
     """The restored memory; raises `Refused` where another has replaced it since."""
     memory = locked_memory(memories, wanted.id)
-    if wanted.status in CURRENT and memory.status not in CURRENT:
+    if wanted.status in CURRENT_STATUSES and memory.status not in CURRENT_STATUSES:
         raise Refused(
             f"{memory.id} cannot become current again: {memory.superseded_by} has replaced it since; undo that first, "
             "or `revise` it"
@@ -311,18 +309,20 @@ def _scopes(store: Store, ids: list[str]) -> list[str]:
     return sorted({image.memory.scope for history in told for image in history if image.memory is not None})
 
 
-def _restored(memories: LockedMemories, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:
+def _state_to_restore(
+    memories: LockedMemories, memory_id: str, history: list[Image], last: Image, now: datetime
+) -> Memory:
     current = locked_memory(memories, memory_id)
     before = _before(history, last)
     if before is not None:
         lineage = before.lineage or ("" if _has_joined(current, before) else current.lineage)
         restored = _with_automatic_changes(before, history, last)
-        return restored.but(activation=_activation(current, before, last, history), updated=now, lineage=lineage)
-    if history[0].op not in MAKING:
+        return restored.replace(activation=_activation(current, before, last, history), updated=now, lineage=lineage)
+    if history[0].op not in CREATING_OPS:
         raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
     if current.status == "retired":
         raise Refused(f"{memory_id} has nothing left to undo")
-    return current.but(status="retired", updated=now)
+    return current.replace(status="retired", updated=now)
 
 
 def _activation(current: Memory, before: Memory, last: Image, history: Sequence[Image]) -> Activation:
@@ -343,7 +343,7 @@ def _with_automatic_changes(before: Memory, history: Sequence[Image], last: Imag
             name: _merge_change(*(getattr(memory, name) for memory in (before, early.memory, late.memory)))
             for name in changed
         }
-        before = before.but(**merged)
+        before = before.replace(**merged)
     return before
 
 

@@ -104,13 +104,13 @@ def limit_verb(verb: Verb) -> Verb:
     names = code.co_varnames[: code.co_argcount]
 
     @wraps(verb)
-    def limited(*args: Any, **given: Any) -> Any:
+    def check_and_call(*args: Any, **given: Any) -> Any:
         for name, value in (*zip(names, args, strict=False), *given.items()):
             if (verb.__name__, name) not in CHECKED_BY_VERB:
                 check_argument(name, value)
         return verb(*args, **given)
 
-    return cast(Verb, limited)
+    return cast(Verb, check_and_call)
 
 
 def limit_arguments(cls: Checked) -> Checked:

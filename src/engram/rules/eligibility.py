@@ -6,7 +6,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.rules import numbers as n
-from engram.rules.sources import CAPTURED, CORROBORATED, DISPUTED, Rank, is_evidence, said_by
+from engram.rules.sources import CAPTURED, CORROBORATED, DISPUTED, Rank, is_evidence, trust_rank
 from engram.rules.strength import band, days_between, strength
 
 FORBIDDEN = frozenset({"retired", "rejected"})
@@ -30,7 +30,7 @@ class Eligibility:
     """It comes from content or a transcript and is unconfirmed: never a directive, and ranked after what somebody said."""
 
 
-def never_sinks(memory: Memory) -> bool:
+def is_protected_from_fading(memory: Memory) -> bool:
     """Whether a memory never sinks below fading: pinned memories, critical facts, and types that state someone's will."""
     return memory.pinned or bool(memory.critical_slot) or not type_or_default(memory.type).may_sink
 
@@ -113,7 +113,7 @@ def _by_trust(memory: Memory, state: Eligibility) -> Eligibility:
         return state
     how = memory.learned_by if memory.source in ("", "unknown") else memory.source
     reason = f"{state.reason}; evidence from {how}: `engram verify` by a person lets it direct"
-    heard = said_by(memory) >= Rank.HARVEST or memory.verification == CORROBORATED
+    heard = trust_rank(memory) >= Rank.HARVEST or memory.verification == CORROBORATED
     return replace(state, directive=False, consider=state.consider and heard, evidence=True, reason=reason)
 
 
@@ -149,7 +149,7 @@ def _by_strength(memory: Memory, now: datetime, value: float) -> Eligibility:
         advice = "past its horizon: `engram verify` makes it current again"
         return Eligibility(kept, kept, kept, "stale", advice, n.STALE_WEIGHT, value)
     state = band(value)
-    if state in ("dormant", "retirement candidate") and never_sinks(memory):
+    if state in ("dormant", "retirement candidate") and is_protected_from_fading(memory):
         state = "fading"
     if state == "retirement candidate":
         return Eligibility(

@@ -45,7 +45,7 @@ def ancestors(scope: str) -> tuple[str, ...]:
     return tuple(f"{kind}:{'/'.join(parts[:i])}" for i in range(len(parts), 0, -1))
 
 
-def shows(scopes: Collection[str] | None, scope: str) -> bool:
+def is_scope_visible(scopes: Collection[str] | None, scope: str) -> bool:
     """Whether `scope` is visible from these scopes; None sees everything."""
     return scopes is None or scope in scopes
 
@@ -73,20 +73,20 @@ def may_change(scopes: Collection[str] | None, scope: str) -> bool:
     return own is None or scope in own
 
 
-def visible_from(scopes: Iterable[str]) -> tuple[str, ...]:
+def wider_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
     """The ordered set of scopes a query from these scopes sees: each with its ancestors, then global."""
     seen = dict.fromkeys(wider for scope in scopes for wider in ancestors(scope))
     seen.setdefault(GLOBAL)
     return tuple(seen)
 
 
-def seen_from(scopes: Sequence[str]) -> tuple[str, ...]:
+def visible_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     """What someone in these scopes sees: the scopes with their ancestors, the person's whose store it is, then global.
 
     `agent:shop/ana` and `user:ana` are people of their own: they do not see the store's `user`.
     """
     others = scopes and all(map(is_person, scopes))
-    return visible_from(scopes if others else [*scopes, USER])
+    return wider_scopes(scopes if others else [*scopes, USER])
 
 
 def is_person(scope: str) -> bool:

@@ -26,7 +26,7 @@ __all__ = [
     "may_replace",
     "origin_of",
     "rank_of",
-    "said_by",
+    "trust_rank",
 ]
 
 CONFIRMED = "user_confirmed"
@@ -157,7 +157,7 @@ def is_from(source: str, pattern: str) -> bool:
     return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 
-def counted_as(source: str) -> str:
+def rate_limit_key(source: str) -> str:
     """The source under which proposals are counted: case and spaces make no other one of it, and neither does another page of a site."""
     name = source.strip().casefold()
     if not name.startswith("web:"):
@@ -166,7 +166,7 @@ def counted_as(source: str) -> str:
     return f"web:{re.split('[/?#:]', host, maxsplit=1)[0]}"
 
 
-def said_by(memory: Memory) -> Rank:
+def trust_rank(memory: Memory) -> Rank:
     """The rank of the most trusted source that vouches for a memory."""
     if memory.verification == CONFIRMED:
         return Rank.PERSON
@@ -175,12 +175,12 @@ def said_by(memory: Memory) -> Rank:
 
 def is_evidence(memory: Memory) -> bool:
     """Whether a memory comes only from content or a transcript: it can be recalled, but directs no agent until confirmed."""
-    return said_by(memory) < Rank.AGENT
+    return trust_rank(memory) < Rank.AGENT
 
 
 def may_replace(source: str, memory: Memory) -> bool:
     """Whether a statement from this source may replace a memory: never one from a more trusted source."""
-    return rank_of(source) >= said_by(memory)
+    return rank_of(source) >= trust_rank(memory)
 
 
 def may_decide(actor: str, memory: Memory) -> bool:
@@ -191,7 +191,7 @@ def may_decide(actor: str, memory: Memory) -> bool:
     said. A transcript or a document may change nothing from a more trusted source.
     """
     rank = rank_of(actor, Rank.PROGRAM)
-    return rank >= Rank.PROGRAM or _REACH.get(rank, rank) >= said_by(memory)
+    return rank >= Rank.PROGRAM or _REACH.get(rank, rank) >= trust_rank(memory)
 
 
 def is_own(actor: str, memory: Memory) -> bool:
@@ -209,4 +209,4 @@ def is_below_program(actor: str) -> bool:
 
 def origin_of(memory: Memory) -> str:
     """Who a memory comes from, as a phrase."""
-    return _WORDS[said_by(memory)]
+    return _WORDS[trust_rank(memory)]

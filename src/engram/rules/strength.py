@@ -8,7 +8,7 @@ from engram.model.lazy import replace
 from engram.model.memory import CO_ACCESSED, SIGNALS, Activation, Association, Feedback, Memory, Signal
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
 from engram.rules import numbers as n
-from engram.rules.sources import Rank, said_by
+from engram.rules.sources import Rank, trust_rank
 
 
 def days_between(earlier: datetime | None, later: datetime) -> float:
@@ -43,7 +43,9 @@ def band(value: float) -> str:
     return "retirement candidate"
 
 
-def reinforced(memory: Memory, at: datetime, *, seq: int | None = None, boost: float = n.REINFORCE_RETRIEVAL) -> Memory:
+def reinforce_memory(
+    memory: Memory, at: datetime, *, seq: int | None = None, boost: float = n.REINFORCE_RETRIEVAL
+) -> Memory:
     """The memory after one use, reinforced from its strength at that moment."""
     old = memory.activation
     activation = Activation(
@@ -53,10 +55,12 @@ def reinforced(memory: Memory, at: datetime, *, seq: int | None = None, boost: f
         last_accessed=_later(old.last_accessed, at),
         seq=old.seq if seq is None else seq,
     )
-    return memory.but(activation=activation)
+    return memory.replace(activation=activation)
 
 
-def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = None, by_person: bool = False) -> Memory:
+def apply_rating(
+    memory: Memory, signal: Signal, at: datetime, *, seq: int | None = None, by_person: bool = False
+) -> Memory:
     """The memory after a rating. A positive rating also counts as a verification.
 
     Only a person rates what a person said or confirmed out of use.
@@ -67,17 +71,17 @@ def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = Non
     activation = memory.activation
     if step:
         now = strength(memory, at)
-        is_held = step < 0 and not by_person and said_by(memory) == Rank.PERSON
+        is_held = step < 0 and not by_person and trust_rank(memory) == Rank.PERSON
         least = min(now, n.RATED_BY_OTHERS_FLOOR) if is_held else 0.0
         value = _round_number(min(1.0, max(least, now + step)))
         activation = replace(activation, retrieval_strength=value, last_accessed=_later(activation.last_accessed, at))
     if seq is not None:
         activation = replace(activation, seq=seq)
     verified = at if signal == "positive" else memory.last_verified
-    return memory.but(feedback=Feedback(**counts), activation=activation, last_verified=verified)
+    return memory.replace(feedback=Feedback(**counts), activation=activation, last_verified=verified)
 
 
-def consolidated(memory: Memory, at: datetime) -> Memory:
+def consolidate(memory: Memory, at: datetime) -> Memory:
     """The memory that won a contradiction: storage strength doubled, and verified now."""
     old = memory.activation
     activation = replace(
@@ -86,10 +90,10 @@ def consolidated(memory: Memory, at: datetime) -> Memory:
         storage_strength=min(1.0, old.storage_strength * n.CONSOLIDATION_FACTOR),
         last_accessed=_later(old.last_accessed, at),
     )
-    return memory.but(consolidated=True, activation=activation, last_verified=at)
+    return memory.replace(consolidated=True, activation=activation, last_verified=at)
 
 
-def faded(strength: float, days: float) -> float:
+def fade_strength(strength: float, days: float) -> float:
     """The strength of a learned link some days after its last use; 0 once it falls below the minimum."""
     value = float(strength * n.CO_ACCESS_DAILY ** max(0.0, days))
     return value if value >= n.CO_ACCESS_PRUNE else 0.0
@@ -99,7 +103,7 @@ def link_strength(link: Association, now: datetime) -> float:
     """The strength of a link at `now`: learned links decay daily, given ones do not."""
     if link.type != CO_ACCESSED:
         return link.strength
-    return faded(link.strength, days_between(link.last_reinforced, now))
+    return fade_strength(link.strength, days_between(link.last_reinforced, now))
 
 
 def links_at(memory: Memory, now: datetime) -> tuple[Association, ...]:
@@ -112,7 +116,7 @@ def links_at(memory: Memory, now: datetime) -> tuple[Association, ...]:
     )
 
 
-def co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory:
+def link_co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory:
     """The memory after a session in which it was injected together with `others`; decayed links are dropped."""
     links: list[Association] = []
     pending = dict.fromkeys(others)
@@ -127,7 +131,7 @@ def co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory
         elif value:
             links.append(link)
     fresh = [Association(t, CO_ACCESSED, n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
-    return memory.but(associations=tuple(links + fresh))
+    return memory.replace(associations=tuple(links + fresh))
 
 
 def _later(old: datetime | None, new: datetime) -> datetime:
@@ -142,25 +146,25 @@ def _round_number(value: float) -> float:
 REINFORCING = frozenset({"injected", "recalled"})
 
 
-def sitting(use: Use) -> str:
+def session_key(use: Use) -> str:
     """The session of a use, or the UTC day without one."""
     return use.session or f"day:{use.at.date().isoformat()}"
 
 
-def folded(memory: Memory, uses: Iterable[Use]) -> Memory:
+def fold_uses(memory: Memory, uses: Iterable[Use]) -> Memory:
     """The memory after all its uses from `activation.seq` on. Folding the same uses again changes nothing."""
     seen: set[str] = set()
     covered = memory.activation.seq
     for use in sorted(uses, key=lambda u: u.position):
         fresh = use.position >= covered
         if use.kind in REINFORCING:
-            if fresh and sitting(use) not in seen:
-                memory = reinforced(memory, use.at)
-            seen.add(sitting(use))
+            if fresh and session_key(use) not in seen:
+                memory = reinforce_memory(memory, use.at)
+            seen.add(session_key(use))
         elif fresh and use.kind in (RATED, RATED_BY_PERSON) and use.signal in SIGNALS:
-            memory = rated(memory, use.signal, use.at, by_person=use.kind == RATED_BY_PERSON)
+            memory = apply_rating(memory, use.signal, use.at, by_person=use.kind == RATED_BY_PERSON)
         if fresh:
-            memory = memory.but(activation=replace(memory.activation, seq=use.position + 1))
+            memory = memory.replace(activation=replace(memory.activation, seq=use.position + 1))
     return memory
 
 

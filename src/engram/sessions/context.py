@@ -14,21 +14,21 @@ from engram.model.hit import Hit
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
-from engram.recall.cutoff import HELPFUL, said_first
+from engram.recall.cutoff import INJECT_FLOOR, put_evidence_last
 from engram.recall.prompt.blocks import critical_section, item_of, memory_item
 from engram.recall.prompt.budget import BudgetItem, Counter, PromptSection, assemble
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.rules.scopes import seen_from
+from engram.rules.scopes import visible_scopes
 from engram.store.protocol import Filters
-from engram.text.display import notice, quoted, word
+from engram.text.display import notice, quote_text, safe_word
 
 MAX_TOKENS = 4_000
 RECENT_SHARE, EARLIER_SHARE, FACT_SHARE = 0.4, 0.2, 0.3
 """The shares of recent events, earlier events and relevant facts in what the required sections leave; the graph gets the rest."""
 MOST_EARLIER = 12
 """Events of the ledger that are offered because they are about the next step."""
-SAID_OR_DONE = tuple(kind for kind in EVENT_TYPES if kind != "artifact")
+CONVERSATION_EVENT_TYPES = tuple(kind for kind in EVENT_TYPES if kind != "artifact")
 """Chunks of documents are artifacts; `build_long_input_context` searches those."""
 _LOOKED_AT = 5
 """How many times more events are read than are wanted: chunks of documents are left out."""
@@ -77,7 +77,7 @@ class ContextBuilder:
         checkpoint_limit: int = 3,
         include_graph: bool = True,
         count: Counter | None = None,
-        min_relevance: float = HELPFUL,
+        min_relevance: float = INJECT_FLOOR,
         wordings: tuple[str, ...] = (),
     ) -> TaskContext:
         """The block for a task; `query` is the next step, by default the goal, `wordings` the same in other words.
@@ -88,7 +88,7 @@ class ContextBuilder:
         if any(type(number) is not int or number < 0 for number in limits):
             raise InvalidInput("max_tokens and the limits must be whole numbers, at least 0")
         points = self._points(task.id, checkpoint_limit)
-        scopes = seen_from([task.scope])
+        scopes = visible_scopes([task.scope])
         filters = Filters(scopes=scopes, valid_at=self.clock())
         recent = self._recent(task, recent_event_limit)
         ask = SearchQuery(query or task.goal, wordings=wordings, min_relevance=min_relevance)
@@ -97,7 +97,11 @@ class ContextBuilder:
         sections = [
             PromptSection(
                 "Task",
-                (BudgetItem(task.id, quoted(task.goal), label=f"[{word(task.id)}] {word(task.status)}: "),),
+                (
+                    BudgetItem(
+                        task.id, quote_text(task.goal), label=f"[{safe_word(task.id)}] {safe_word(task.status)}: "
+                    ),
+                ),
                 required=True,
             ),
             *_checkpoints(points),
@@ -133,13 +137,13 @@ class ContextBuilder:
         """The events of the task's ledger about the query, best first; the recent ones among them are placed once."""
         if not limit:
             return []
-        filters = Filters(kinds=("event",), parents=(task.id,), types=SAID_OR_DONE)
-        found = self.searcher.search(replace(query, limit=limit, filters=filters).checked())
+        filters = Filters(kinds=("event",), parents=(task.id,), types=CONVERSATION_EVENT_TYPES)
+        found = self.searcher.search(replace(query, limit=limit, filters=filters).validate())
         return [hit.event for hit in found if hit.event is not None]
 
     def _facts(self, query: SearchQuery, limit: int) -> list[Hit]:
-        search = replace(query, limit=max(limit, 1)).checked()
-        return said_first(self.searcher.search(search)) if limit else []
+        search = replace(query, limit=max(limit, 1)).validate()
+        return put_evidence_last(self.searcher.search(search)) if limit else []
 
     def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[PromptSection]:
         found = self.related([hit.id for hit in facts[:10]], scopes) if facts else []
@@ -155,7 +159,7 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
     if not points:
         return []
     latest = points[0]
-    lines = [BudgetItem(latest.id, quoted(latest.summary), label=f"[{word(latest.id)}] ")]
+    lines = [BudgetItem(latest.id, quote_text(latest.summary), label=f"[{safe_word(latest.id)}] ")]
     for title, given in (
         ("done", latest.completed_steps),
         ("to do", latest.pending_steps),
@@ -164,8 +168,8 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
         ("made", latest.artifacts),
     ):
         if given:
-            lines.append(BudgetItem("", "; ".join(quoted(line) for line in given), label=f"{title}: "))
-    older = tuple(BudgetItem(p.id, quoted(p.summary), label=f"[{word(p.id)}] ") for p in points[1:])
+            lines.append(BudgetItem("", "; ".join(quote_text(line) for line in given), label=f"{title}: "))
+    older = tuple(BudgetItem(p.id, quote_text(p.summary), label=f"[{safe_word(p.id)}] ") for p in points[1:])
     earlier = [PromptSection("Earlier checkpoints", older)] if older else []
     return [PromptSection("Latest checkpoint", tuple(lines), required=True), *earlier]
 
@@ -173,7 +177,9 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
 def _event_items(events: Iterable[Event]) -> tuple[BudgetItem, ...]:
     return tuple(
         BudgetItem(
-            event.id, quoted(_shorten(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
+            event.id,
+            quote_text(_shorten(event.content)),
+            label=f"[{safe_word(event.id)}] {safe_word(event.role)}{_kind(event)}: ",
         )
         for event in events
         if event.content

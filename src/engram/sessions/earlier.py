@@ -9,23 +9,23 @@ from engram.model.event import Session
 from engram.model.hit import EarlierSession, Injection
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import HELPFUL
+from engram.recall.cutoff import INJECT_FLOOR
 from engram.recall.prompt.inject import HEADER
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.store.protocol import Filters, Store
-from engram.text.display import longest_fitting, quoted, word
+from engram.text.display import longest_fitting, quote_text, safe_word
 from engram.text.time.zone import local
 
 TITLE = "## Earlier sessions"
-SHARE = 0.25
+SUMMARY_BUDGET_SHARE = 0.25
 """The share of an injection's budget that summaries may take."""
 LEAST_BUDGET = 400
 """Smaller budgets are left to memories."""
 MOST_SESSIONS = 2
 _EVENTS_READ = 20
 _LAST_ONES = 10
-RECENT = timedelta(days=14)
+MAX_RECENT_AGE = timedelta(days=14)
 """How long the last session is worth mentioning whatever the next one is about."""
 _LEAST_CHARACTERS = 60
 _SENTENCES_READ = 20
@@ -48,7 +48,7 @@ class EarlierSessions:
         if budget < LEAST_BUDGET:
             return ()
         found = sorted(self._relevant(task, scopes), key=_end_of, reverse=True) or self._last(scopes, now)
-        room = int(budget * SHARE) // max(len(found), 1)
+        room = int(budget * SUMMARY_BUDGET_SHARE) // max(len(found), 1)
         return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
 
     def newest(self, scopes: tuple[str, ...] | None, room: int) -> tuple[EarlierSession, ...]:
@@ -62,7 +62,9 @@ class EarlierSessions:
     def _relevant(self, task: str, scopes: tuple[str, ...] | None) -> Iterator[Session]:
         """The sessions whose events are about the task, best first; a summary is such an event."""
         filters = Filters(kinds=("event",), scopes=scopes)
-        hits = self.searcher.search(SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=HELPFUL).checked())
+        hits = self.searcher.search(
+            SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=INJECT_FLOOR).validate()
+        )
         named = dict.fromkeys(hit.event.session for hit in hits if hit.event is not None)
         found = (
             session for name in named if (session := self.searcher.store.load_record(Session, name)) and session.summary
@@ -74,20 +76,20 @@ class EarlierSessions:
     def _last(self, scopes: tuple[str, ...] | None, now: datetime) -> list[Session]:
         """The last session that ended, if that was recently."""
         sessions = self.searcher.store.list_records(Session, limit=_LAST_ONES, scopes=scopes)
-        recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT)
+        recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= MAX_RECENT_AGE)
         return list(islice(filter(self._may_mention, recent), 1))
 
     def _may_mention(self, session: Session) -> bool:
-        return not held_back(self.searcher.store, session)
+        return not reason_to_withhold(self.searcher.store, session)
 
     def _line(self, session: Session, room: int) -> str:
         day = f"{local(_end_of(session), self.zone):%Y-%m-%d}"
 
-        def phrased(summary: str) -> str:
-            return f"- [{word(session.id)}, {day}] {quoted(summary)}"
+        def format_line(summary: str) -> str:
+            return f"- [{safe_word(session.id)}, {day}] {quote_text(summary)}"
 
-        return phrased(
-            longest_fitting(session.summary, lambda cut: self.count(phrased(cut)) <= room, _LEAST_CHARACTERS)
+        return format_line(
+            longest_fitting(session.summary, lambda cut: self.count(format_line(cut)) <= room, _LEAST_CHARACTERS)
         )
 
 
@@ -95,7 +97,7 @@ def _end_of(session: Session) -> datetime:
     return session.ended or session.started
 
 
-def held_back(store: Store, session: Session) -> str:
+def reason_to_withhold(store: Store, session: Session) -> str:
     """Why a session's summary is not mentioned in another, as the rest of a sentence about it; "" where it is."""
     found = find_injections(session.summary) if session.summary else []
     if found:
@@ -113,7 +115,7 @@ def _rejected_in(store: Store, session: Session) -> list[str]:
         return []
     told = dict.fromkeys((session.summary, *islice(sentences(session.summary), _SENTENCES_READ)))
     drafts = [Memory(id="", statement=text, scope=scope) for text in told for scope in session.scopes or ("global",)]
-    found = Withdrawals(store).found(drafts).values()
+    found = Withdrawals(store).find_recurrences(drafts).values()
     return list(dict.fromkeys(out.memory.id for out in found if out.memory.status == "rejected"))
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
-from engram.rules.scopes import is_person, seen_from
+from engram.rules.scopes import is_person, visible_scopes
 from engram.rules.sources import Rank, rank_of
-from engram.rules.strength import co_accessed, folded, rated
-from engram.store.history import ENGRAM
+from engram.rules.strength import apply_rating, fold_uses, link_co_accessed
+from engram.store.history import ENGRAM_ACTOR
 from engram.store.protocol import Store
 from engram.store.references import Scopes, find_memory
 
@@ -42,7 +42,7 @@ def rate(
     by_person = rank_of(actor) == Rank.PERSON
     kind = RATED_BY_PERSON if by_person else RATED
     store.note_use(Use(kind, (memory.id,), at, session, signal))
-    memory = rated(memory, signal, at, by_person=by_person)
+    memory = apply_rating(memory, signal, at, by_person=by_person)
     with suppress(StoreError):
         fold(store, [memory.id], at, session=session, op="rate", actor=actor)
         memory = store.get(memory.id) or memory
@@ -57,13 +57,13 @@ def fold(
     session: str = "",
     then: "Callable[[Memory], Memory] | None" = None,
     op: Literal["use", "rate"] = "use",
-    actor: str = ENGRAM,
+    actor: str = ENGRAM_ACTOR,
 ) -> list[str]:
     """Fold every recorded use into these memories, as one journal entry; `then` may change each further. Returns the changed ids."""
     from engram.decisions.change import Change
     from engram.decisions.execution import execute_change  # a process that only recalls needs no gates
 
-    wanted = store.owned(dict.fromkeys(ids))
+    wanted = store.own_ids(dict.fromkeys(ids))
     if not wanted:
         return []
     uses: dict[str, list[Use]] = {memory_id: [] for memory_id in wanted}
@@ -76,7 +76,7 @@ def fold(
             memory = memories.get(memory_id)
             if memory is None:
                 continue
-            after = folded(memory, uses[memory_id])
+            after = fold_uses(memory, uses[memory_id])
             after = then(after) if then else after
             if after != memory:
                 memories.put(after)
@@ -96,13 +96,13 @@ def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
     injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
     owners = {memory_id: store.owner_of(memory_id) or "" for memory_id in injected}
 
-    def linked(memory: Memory) -> Memory:
+    def link_injected(memory: Memory) -> Memory:
         done = {link.target for link in memory.associations if link.last_reinforced == ended}
-        seen = seen_from([memory.scope])
+        seen = visible_scopes([memory.scope])
         # What everyone reads does not name the memories of one person.
         others = tuple(
             i for i in injected if i not in (memory.id, *done) and (owners[i] in seen or not is_person(owners[i]))
         )
-        return co_accessed(memory, others, ended) if memory.id in injected and others else memory
+        return link_co_accessed(memory, others, ended) if memory.id in injected and others else memory
 
-    return fold(store, dict.fromkeys(i for use in uses for i in use.ids), ended, session=session, then=linked)
+    return fold(store, dict.fromkeys(i for use in uses for i in use.ids), ended, session=session, then=link_injected)

@@ -17,13 +17,13 @@ from engram.store.references import find_dead_job
 
 LEASE = timedelta(minutes=5)
 """After this long a worker counts as gone, and another may take its job."""
-MOST_ATTEMPTS = 6
-FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
+MAX_JOB_ATTEMPTS = 6
+FIRST_WAIT, MAX_RETRY_WAIT = timedelta(seconds=10), timedelta(hours=1)
 _ERROR_CHARS = 300
-MOST_AT_ONCE = 1_000_000
-PASSING = (StoreBusy, StoreUnreachable)
+MAX_JOBS_AT_ONCE = 1_000_000
+TRANSIENT_ERRORS = (StoreBusy, StoreUnreachable)
 """Errors that may pass by themselves."""
-MOST_TROUBLES = 20
+MAX_TRANSIENT_FAILURES = 20
 """Failures in a row that a worker waits out, about 15 minutes in all."""
 JITTER = 0.5
 """The random share by which a pause is longer or shorter."""
@@ -33,7 +33,7 @@ Handler = Callable[[Job], None]
 
 
 @dataclass(slots=True)
-class Worked:
+class WorkResult:
     """What a worker did: jobs done, retried and dead, with the errors of the last two."""
 
     done: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Worked:
     def __bool__(self) -> bool:
         return bool(self.done or self.retried or self.dead)
 
-    def add(self, more: "Worked") -> None:
+    def add(self, more: "WorkResult") -> None:
         """Add the results of another run."""
         self.done += more.done
         self.retried += more.retried
@@ -79,10 +79,10 @@ class Jobs:
         self.store.settle_job(job, again)
         return again
 
-    def work(self, limit: int = 100) -> Worked:
+    def work(self, limit: int = 100) -> WorkResult:
         """Run the jobs that are due now, up to `limit`, one after the other."""
-        worked = Worked()
-        for _ in range(checked_limit(limit, most=MOST_AT_ONCE)):
+        worked = WorkResult()
+        for _ in range(checked_limit(limit, most=MAX_JOBS_AT_ONCE)):
             now = self.clock()
             taken = self.store.lease_jobs(self.owner, now, now + LEASE, kinds=tuple(self.handlers))
             if not taken:
@@ -91,18 +91,18 @@ class Jobs:
         return worked
 
     def run(
-        self, stop: threading.Event, idle_seconds: float = 1.0, report: Callable[[Worked], None] | None = None
+        self, stop: threading.Event, idle_seconds: float = 1.0, report: Callable[[WorkResult], None] | None = None
     ) -> None:
         """Work until `stop` is set. A store that is busy or unreachable is retried for about 15 minutes; `report` gets each result."""
         while not stop.is_set():
-            worked = patiently(lambda: self.work(1), stop)
+            worked = retry_transient(lambda: self.work(1), stop)
             if worked and report is not None:
                 report(worked)
             if not worked:
-                stop.wait(jittered(idle_seconds))
+                stop.wait(add_jitter(idle_seconds))
 
-    def _do(self, job: Job, worked: Worked) -> None:
-        if job.attempts > MOST_ATTEMPTS:
+    def _do(self, job: Job, worked: WorkResult) -> None:
+        if job.attempts > MAX_JOB_ATTEMPTS:
             # Its workers died without an error each time: the job itself may be the cause.
             self._give_up(job, job.error or f"its worker died {job.attempts - 1} times", worked)
             return
@@ -114,9 +114,9 @@ class Jobs:
         self.store.settle_job(job, None)
         worked.done.append(job.id)
 
-    def _put_off(self, job: Job, error: Exception, worked: Worked) -> None:
+    def _put_off(self, job: Job, error: Exception, worked: WorkResult) -> None:
         message = _message(error)
-        if job.attempts >= MOST_ATTEMPTS:
+        if job.attempts >= MAX_JOB_ATTEMPTS:
             self._give_up(job, message, worked)
             return
         later = self.clock() + wait_after(job.attempts)
@@ -124,19 +124,19 @@ class Jobs:
         worked.retried.append(job.id)
         worked.errors[job.id] = message
 
-    def _give_up(self, job: Job, message: str, worked: Worked) -> None:
+    def _give_up(self, job: Job, message: str, worked: WorkResult) -> None:
         self.store.settle_job(job, replace(job, status="dead", leased_until=None, error=message))
         worked.dead.append(job.id)
         worked.errors[job.id] = message
 
 
-def patiently(work: Callable[[], T], stop: threading.Event) -> T | None:
+def retry_transient(work: Callable[[], T], stop: threading.Event) -> T | None:
     """The result of `work`; a busy or unreachable store is waited for, longer each time. None once `stop` is set."""
-    for troubles in range(1, MOST_TROUBLES + 1):
+    for troubles in range(1, MAX_TRANSIENT_FAILURES + 1):
         try:
             return work()
-        except PASSING:
-            if stop.wait(jittered(pause_after(troubles))):
+        except TRANSIENT_ERRORS:
+            if stop.wait(add_jitter(pause_after(troubles))):
                 return None
     return work()
 
@@ -146,7 +146,7 @@ def pause_after(troubles: int) -> float:
     return min(60.0, 2.0 ** (troubles - 1))
 
 
-def jittered(seconds: float) -> float:
+def add_jitter(seconds: float) -> float:
     """About so many seconds: workers that began to wait together do not return together."""
     return seconds * random.uniform(1 - JITTER, 1 + JITTER)
 
@@ -154,7 +154,7 @@ def jittered(seconds: float) -> float:
 def wait_after(attempts: int) -> timedelta:
     """How long a job waits after so many attempts: twice as long each time, up to an hour."""
     doublings = min(max(0, attempts - 1), 20)
-    return min(FIRST_WAIT * (1 << doublings), LONGEST_WAIT)
+    return min(FIRST_WAIT * (1 << doublings), MAX_RETRY_WAIT)
 
 
 LOOK_SECONDS = 1.0
@@ -164,7 +164,7 @@ DRY_SECONDS = 1.0
 PAUSED_SECONDS = 5.0
 """How long a paused tenant is passed over before it is looked at again."""
 BUSY_SECONDS = 1.0
-FAILED_SECONDS, LONGEST_SECONDS = 10.0, 600.0
+FAILED_SECONDS, MAX_SKIP_SECONDS = 10.0, 600.0
 """How long a tenant is passed over that could not be worked for: twice as long each time, up to ten minutes."""
 _DOUBLINGS = 10
 
@@ -174,7 +174,7 @@ class WorkerTurn:
     """A tenant's turn: what was done, nothing where another worker was faster, or why its store could not be worked on."""
 
     tenant: str
-    worked: Worked = field(default_factory=Worked)
+    worked: WorkResult = field(default_factory=WorkResult)
     failed: str = ""
 
 
@@ -196,7 +196,7 @@ class RoundRobin:
     def __init__(
         self,
         due: Callable[[], Collection[str]],
-        work: Callable[[str], Worked | None],
+        work: Callable[[str], WorkResult | None],
         *,
         now: Callable[[], float] = time.monotonic,
         order: random.Random | None = None,
@@ -221,7 +221,7 @@ class RoundRobin:
     def _begin_round(self) -> None:
         now = self._now()
         if not self._busy or now >= self._look_at:
-            self._busy.update(tenant for tenant in self._due() if not self._rests(tenant, now))
+            self._busy.update(tenant for tenant in self._due() if not self._is_resting(tenant, now))
             self._look_at = self._now() + LOOK_SECONDS
             self._forget(now)
         self._round = sorted(self._busy)
@@ -244,22 +244,22 @@ class RoundRobin:
             self._resting.pop(tenant, None)
         else:
             self._rest(tenant, PAUSED_SECONDS if worked is None else DRY_SECONDS)
-        return WorkerTurn(tenant, worked or Worked())
+        return WorkerTurn(tenant, worked or WorkResult())
 
     def _rest(self, tenant: str, seconds: float, *, failed: bool = False) -> None:
         known = self._resting.get(tenant)
         failures = (known.failures if known else 0) + 1 if failed else 0
-        longer = min(seconds * 2.0 ** min(max(0, failures - 1), _DOUBLINGS), LONGEST_SECONDS)
-        self._resting[tenant] = _Rest(self._now() + jittered(longer), failures)
+        longer = min(seconds * 2.0 ** min(max(0, failures - 1), _DOUBLINGS), MAX_SKIP_SECONDS)
+        self._resting[tenant] = _Rest(self._now() + add_jitter(longer), failures)
         self._busy.discard(tenant)
 
-    def _rests(self, tenant: str, now: float) -> bool:
+    def _is_resting(self, tenant: str, now: float) -> bool:
         known = self._resting.get(tenant)
         return known is not None and now < known.until
 
     def _forget(self, now: float) -> None:
         """Forget tenants that have had no work for long."""
-        old = [tenant for tenant, rest in self._resting.items() if now > rest.until + LONGEST_SECONDS]
+        old = [tenant for tenant, rest in self._resting.items() if now > rest.until + MAX_SKIP_SECONDS]
         for tenant in old:
             del self._resting[tenant]
 

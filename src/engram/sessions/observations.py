@@ -9,7 +9,7 @@ from engram.model.arguments import refuse_deep, refuse_keys
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.fields import aware
-from engram.model.reserved_keys import OF_EVENTS, refuse_reserved
+from engram.model.reserved_keys import RESERVED_EVENT_KEYS, refuse_reserved
 from engram.store.new_events import NewEvent
 
 _FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "metadata", "task"})
@@ -34,10 +34,10 @@ def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "", zone: t
     if event_type not in EVENT_TYPES:
         raise InvalidInput(f"Unknown event type {event_type!r}; choose {', '.join(EVENT_TYPES)}")
     metadata = json_data("the event's metadata", item.get("metadata"))
-    refuse_reserved(metadata, OF_EVENTS)
+    refuse_reserved(metadata, RESERVED_EVENT_KEYS)
     return NewEvent(
         role=checked_text(role.strip(), "the event's role"),
-        content=storable(content),
+        content=make_storable(content),
         at=aware(item.get("at"), zone) or now,
         event_type=event_type,
         task=of_task or checked_text(str(item.get("task", "") or ""), "the event's task"),
@@ -85,16 +85,16 @@ def _map_texts(value: Any, what: str, text_of: Callable[[str, str], str]) -> Any
 
 def checked_text(text: str, what: str) -> str:
     """The text. Raises `InvalidInput` if no store can represent it: what a caller gives is never changed."""
-    if storable(text) != text:
+    if make_storable(text) != text:
         raise InvalidInput(f"{what} contains a NUL or half a surrogate pair, which cannot be stored; remove it")
     return text
 
 
 def _captured_text(text: str, what: str) -> str:
-    return storable(text)
+    return make_storable(text)
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """The text without characters that some store cannot represent: `?` for half a surrogate pair, U+FFFD for NUL."""
     plain = text if text.isascii() else text.encode("utf-8", "replace").decode()
     return plain.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -16,7 +16,7 @@ from engram.model.memory import Memory
 from engram.recall.recaller import Recaller
 from engram.rules.argument_limits import limit_arguments
 from engram.sessions import feedback
-from engram.sessions.observations import new_event, storable
+from engram.sessions.observations import make_storable, new_event
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
 from engram.store.references import Scopes, check_ledger, find_session, no_session
@@ -51,7 +51,7 @@ class Sessions:
         """Begin a session with these scopes and select its injection from them, or from the whole store."""
         now = self.clock()
         session_id = f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
-        session = self.store.screen.session(Session(session_id, storable(task), scopes, now))
+        session = self.store.screen.session(Session(session_id, make_storable(task), scopes, now))
         task = session.task
         warnings: list[str] = []
         if session.redactions:
@@ -106,7 +106,9 @@ class Sessions:
             if self.before_end is not None:
                 self.before_end(session.id)
             if summary.strip():
-                given = replace(session, summary=storable(summary), summary_through=0, summary_style="", summary_by="")
+                given = replace(
+                    session, summary=make_storable(summary), summary_through=0, summary_style="", summary_by=""
+                )
                 session = self.store.screen.session(given)
             elif self.store.events(session.id, after=session.summary_through, last=1):
                 session = self.summarise(session.id)
@@ -164,7 +166,7 @@ class Sessions:
             raise InvalidInput(f"{max_tokens} tokens are too few for a summary of {session.id}; give more")
         session = replace(
             session,
-            summary=storable(made.text),
+            summary=make_storable(made.text),
             summary_through=made.through,
             summary_style=made.style,
             summary_by=made.made_by,

@@ -16,14 +16,14 @@ from engram.sessions.summary_lines import (
     KINDS,
     LONGEST_LINE,
     Line,
+    drop_obsolete,
     is_durable,
     kind_of,
     lines_of,
-    settled,
+    mark_goal,
     weights,
-    with_goal,
 )
-from engram.text.display import cut, longest_fitting, notice, one_line, quoted, shown, word
+from engram.text.display import cut, escape_hidden, longest_fitting, notice, one_line, quote_text, safe_word
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -44,7 +44,7 @@ REPEATED_KIND = 0.25
 """How much less every further line of one kind is worth, so that no kind crowds out the others."""
 SLICE = 40
 """Events folded in one step; between steps no more than this many lines per kind are carried."""
-REFOLDED = 500
+MAX_REFOLDED_EVENTS = 500
 """The longest session that is folded again from its first event where a summary uses less than half of its budget."""
 _LEAST_CHARACTERS = 24
 _TOKENS_ASKED = 6_000
@@ -96,7 +96,7 @@ def has_room(summary: Summary, max_tokens: int, count: Count) -> bool:
 
     A model is not asked twice.
     """
-    return summary.made_by == RULES and summary.through <= REFOLDED and 2 * count(summary.text) < max_tokens
+    return summary.made_by == RULES and summary.through <= MAX_REFOLDED_EVENTS and 2 * count(summary.text) < max_tokens
 
 
 def _check(style: str, max_tokens: int) -> None:
@@ -132,8 +132,8 @@ def _parse_lines(summary: Summary) -> list[Line]:
 
 def _still_valid(lines: Sequence[Line]) -> list[Line]:
     """The lines that are still valid, the best of each kind."""
-    marked, goals = with_goal(lines)
-    valid = settled(marked, goals)
+    marked, goals = mark_goal(lines)
+    valid = drop_obsolete(marked, goals)
     worth = dict(zip(map(id, valid), weights(valid, goals), strict=True))
     best: set[int] = set()
     for kind in KINDS:
@@ -173,8 +173,8 @@ class _SummaryText:
 
     def _row(self, line: Line) -> str:
         source = f"[{line.seq}] " if line.seq else ""
-        speaker = f"{word(line.speaker)}: " if line.speaker else ""
-        return f"{'- ' if self.style == 'structured' else ''}{source}{speaker}{quoted(line.text)}"
+        speaker = f"{safe_word(line.speaker)}: " if line.speaker else ""
+        return f"{'- ' if self.style == 'structured' else ''}{source}{speaker}{quote_text(line.text)}"
 
 
 def _fit_lines(lines: Sequence[Line], style: str, max_tokens: int, count: Count) -> str:
@@ -196,7 +196,7 @@ def _fit_lines(lines: Sequence[Line], style: str, max_tokens: int, count: Count)
 
 def _rank_lines(lines: Sequence[Line]) -> list[Line]:
     """From the line worth most; each further line of a kind counts for less."""
-    marked, goals = with_goal(lines)
+    marked, goals = mark_goal(lines)
     worth = weights(marked, goals)
     found = sorted(zip(worth, marked, strict=True), key=lambda pair: (-pair[0], -pair[1].seq, pair[1].place))
     counts = dict.fromkeys(KINDS, 0)
@@ -270,7 +270,7 @@ def _recent(events: Sequence[Event], count: Count) -> list[str]:
     rows: list[str] = []
     left = _TOKENS_ASKED
     for event in reversed(events):
-        row = f"[{event.seq}] {word(event.role)} ({notice(event.event_type)}): {quoted(cut(event.content, _CHARACTERS_ASKED))}"
+        row = f"[{event.seq}] {safe_word(event.role)} ({notice(event.event_type)}): {quote_text(cut(event.content, _CHARACTERS_ASKED))}"
         left -= count(row)
         if rows and left < 0:
             break
@@ -281,7 +281,7 @@ def _recent(events: Sequence[Event], count: Count) -> list[str]:
 def _clean_answer(answer: str) -> str:
     """A model's answer with nothing hidden in it and no headings but ours."""
     rows = []
-    for row in shown("\n".join(answer.splitlines())).strip().split("\n"):
+    for row in escape_hidden("\n".join(answer.splitlines())).strip().split("\n"):
         heading = _HEADING.match(row.strip())
         if heading and (kind := _KIND_OF_TITLE.get(heading[1].strip(" *:").casefold())):
             rows.append(f"## {TITLES[kind]}")
@@ -290,7 +290,7 @@ def _clean_answer(answer: str) -> str:
     return "\n".join(rows)
 
 
-def asking(model: "LanguageModel") -> Callable[[str], str]:
+def model_asker(model: "LanguageModel") -> Callable[[str], str]:
     """A function that asks the model: the summary so far and the new turns go in as data, sections come out."""
     from engram.llm.schemas import SessionSummary
 

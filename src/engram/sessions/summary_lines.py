@@ -158,7 +158,7 @@ def lines_of(event: Event) -> list[Line]:
     if event.event_type in _OUTPUTS or speaker == "tool":
         found = _output_lines(event.content, speaker)
     else:
-        found = [text for text in sentences(event.content[:_READ_CHARS]) if not small_talk(text)]
+        found = [text for text in sentences(event.content[:_READ_CHARS]) if not is_small_talk(text)]
         found = _best(found, speaker, _MOST_LINES)
     return [Line(event.seq, place, speaker, text, kind_of(text, speaker)) for place, text in enumerate(found)]
 
@@ -219,7 +219,7 @@ def _paragraphs(text: str) -> Iterator[str]:
         yield " ".join(current)
 
 
-def small_talk(text: str) -> bool:
+def is_small_talk(text: str) -> bool:
     """Greetings, thanks and acknowledgements: nothing of them is worth a line."""
     filler = phrases("trivial.txt", "filler")
     return all(word.strip("'-") in filler.words or word in filler.runs for word in plain(text).split())
@@ -249,13 +249,13 @@ USERS_WORD = 1.0
 """What a person says counts for more than what an agent says."""
 UNSOLVED, DATED, FACT = 3.5, 3.0, 1.0
 """On top of mere context: an error, a deadline, a path or a number."""
-DOUBT = -1.5
-RECENT, HALVED_AFTER = 1.5, 20
+DOUBT_WEIGHT = -1.5
+RECENCY_WEIGHT, HALVED_AFTER = 1.5, 20
 """What happened last is worth this more, half of it so many events later. What was ruled does not age, nor does chatter."""
 REPEATED, CLOSED, SOLVED = 0.8, 0.6, 0.5
 """Shared terms over all, over those of the open step, over those of the error, from where a later line replaces it."""
 
-PERSON = 2
+PERSON_AUTHORITY = 2
 """The authority of a person's words; an agent's have 1, a tool's output none. Nothing overrules what has more."""
 _DURABLE = frozenset(("goal", "constraints", "decisions", "next"))
 _RULINGS = frozenset(("constraints", "decisions"))
@@ -272,7 +272,7 @@ def is_durable(line: Line) -> bool:
     return line.kind in _DURABLE or signal("deadline", line.text)
 
 
-def with_goal(lines: Sequence[Line]) -> tuple[list[Line], frozenset[Line]]:
+def mark_goal(lines: Sequence[Line]) -> tuple[list[Line], frozenset[Line]]:
     """The lines, those that open the session as its goal, and which they are.
 
     A user's first words that say anything are the goal, whatever their form. The number 0 marks a line that came from a
@@ -280,7 +280,7 @@ def with_goal(lines: Sequence[Line]) -> tuple[list[Line], frozenset[Line]]:
     """
     goals = [line for line in lines if line.seq == 0 and line.kind == "goal"]
     if not goals:
-        asked = [line for line in lines if _authority(line) == PERSON and line.seq]
+        asked = [line for line in lines if _authority(line) == PERSON_AUTHORITY and line.seq]
         opening = [line for line in asked if line.seq == asked[0].seq]
         goals = [line for line in opening if line.kind == "goal"] or opening[:1]
     chosen = {id(line) for line in goals}
@@ -288,7 +288,7 @@ def with_goal(lines: Sequence[Line]) -> tuple[list[Line], frozenset[Line]]:
     return marked, frozenset(line for line, old in zip(marked, lines, strict=True) if id(old) in chosen)
 
 
-def settled(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
+def drop_obsolete(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
     """Lines in order, without those that another repeats, a later one contradicts, or later work closes.
 
     A run of tests that passes closes the failures of every run before it. Lines in `kept` stay. Looked up by shared terms,
@@ -303,7 +303,7 @@ def settled(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
         line = lines[place]
         shared = Counter(other for term in terms[place] for other in later[term] if other not in gone)
         for other, common in shared.items():
-            loser = _loser(line, lines[other], common, terms[place], terms[other])
+            loser = _obsolete_line(line, lines[other], common, terms[place], terms[other])
             if loser is not None and loser not in kept:
                 gone.add(place if loser is line else other)
         if passed and line.seq in runs and line.kind == "critical":
@@ -315,7 +315,9 @@ def settled(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
     return [line for place, line in enumerate(lines) if place not in gone]
 
 
-def _loser(old: Line, new: Line, common: int, old_terms: frozenset[str], new_terms: frozenset[str]) -> Line | None:
+def _obsolete_line(
+    old: Line, new: Line, common: int, old_terms: frozenset[str], new_terms: frozenset[str]
+) -> Line | None:
     """Which of two lines the other makes obsolete, if any."""
     if old.kind == new.kind and common / len(old_terms | new_terms) >= REPEATED and not _is_negated(old, new):
         return new if old.kind == "goal" or _authority(old) > _authority(new) else old
@@ -347,7 +349,7 @@ def _is_negated(old: Line, new: Line) -> bool:
 
 
 def _authority(line: Line) -> int:
-    return PERSON if line.speaker in ("user", "human") else 0 if line.speaker in _TOOL_OUTPUTS else 1
+    return PERSON_AUTHORITY if line.speaker in ("user", "human") else 0 if line.speaker in _TOOL_OUTPUTS else 1
 
 
 def _replaces(new: Line, old: Line) -> bool:
@@ -376,10 +378,10 @@ def _worth(line: Line, opens: bool, age: int) -> float:
     worth = STATED_GOAL if line.kind == "goal" and signal("goal", line.text) else WEIGHTS[line.kind]
     if line.kind == "critical":
         worth += UNSOLVED if signal("error", line.text) else DATED if signal("deadline", line.text) else 0.0
-    worth += USERS_WORD * (_authority(line) == PERSON)
-    worth += FACT * signal("fact", line.text) + DOUBT * (signal("hedge", line.text) or line.text.endswith("?"))
+    worth += USERS_WORD * (_authority(line) == PERSON_AUTHORITY)
+    worth += FACT * signal("fact", line.text) + DOUBT_WEIGHT * (signal("hedge", line.text) or line.text.endswith("?"))
     ageless = line.kind in _RULINGS or worth < FACT + WEIGHTS["critical"]
-    return worth if ageless else worth + RECENT * 0.5 ** (age / HALVED_AFTER)
+    return worth if ageless else worth + RECENCY_WEIGHT * 0.5 ** (age / HALVED_AFTER)
 
 
 def _rarity(terms: frozenset[str], held: Counter[str], lines: int) -> float:

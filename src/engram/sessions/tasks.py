@@ -5,17 +5,17 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, Unpack
 
 from engram.gates.secrets.scan import refuse_secret
-from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, words
+from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, read_words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.fields import CheckpointSteps, EventFields
 from engram.model.hit import Hits
 from engram.model.lazy import dataclass
-from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
+from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, transition_task
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.rules.argument_limits import limit_arguments
-from engram.rules.scopes import parse_scope, seen_from
+from engram.rules.scopes import parse_scope, visible_scopes
 from engram.sessions.observations import checked_text, json_data, new_event
 from engram.store.new_events import JobFactory, no_jobs
 from engram.store.protocol import Filters, Store
@@ -73,7 +73,7 @@ class Tasks:
         self, status: str | Sequence[str] | None = None, limit: int | None = 50, *, scopes: Scopes = None
     ) -> TaskRuns:
         """Tasks, newest first; deleted ones only when asked for. Everyone's, or those of these scopes."""
-        wanted = words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
+        wanted = read_words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
         return self.store.list_records(
             TaskRun, statuses=[checked_state(state) for state in wanted], limit=checked_length(limit), scopes=scopes
         )
@@ -84,7 +84,7 @@ class Tasks:
         For a named owner, `scopes` from `mem.scopes_for`: raises `Refused` for a task that they see and that is not theirs.
         """
         text, task = _clean(outcome, "the task's outcome"), find_task(self.store, task_id, scopes, to_change=True)
-        return self.store.change_task(task.id, lambda task: moved(task, state, self.clock(), text))
+        return self.store.change_task(task.id, lambda task: transition_task(task, state, self.clock(), text))
 
     def pause(self, task_id: str, reason: str = "", *, scopes: Scopes = None) -> TaskRun:
         """Pause a task."""
@@ -196,7 +196,7 @@ class Tasks:
             scopes=None if scopes is None else tuple(scopes),
             parents=(self.get(task, scopes=scopes).id,) if task else None,
             types=checked_event_types(event_types),
-            roles=words(roles, "roles"),
+            roles=read_words(roles, "roles"),
             since=first,
             until=last,
         )
@@ -224,9 +224,9 @@ class Tasks:
         if kind not in CHECKPOINT_KINDS:
             raise InvalidInput(f"Unknown kind of checkpoint {kind!r}; choose {' or '.join(CHECKPOINT_KINDS)}")
         task, now = find_task(self.store, task_id, scopes, to_change=True), self.clock()
-        if task.finished:
+        if task.is_finished:
             raise InvalidInput(f"{task.id} is {task.status}; a finished task takes no checkpoint")
-        sources = self._sources(source_event_ids, seen_from([task.scope]))
+        sources = self._sources(source_event_ids, visible_scopes([task.scope]))
         own = json_data("the checkpoint's data", data)
         head = self.store.events(task.id, last=1)
         lines = {name: _lines(name, given) for name, given in steps.items()}

@@ -126,7 +126,7 @@ def event_document(event: Event, scope: str) -> Document:
         about=_terms([event.role]),
         support="",
         cues=_terms([translation(content)]),
-        meaning=spoken(event.role, content),
+        meaning=event_text(event.role, content),
         role=event.role,
     )
 
@@ -172,7 +172,7 @@ def stored_meaning(kind: str, record: str) -> str:
     """The text that is embedded, from a document's stored record."""
     fields = json.loads(record)
     if kind == "event":
-        return spoken(fields["role"], str(fields.get("content", ""))[:MAX_INDEXED_CHARS])
+        return event_text(fields["role"], str(fields.get("content", ""))[:MAX_INDEXED_CHARS])
     return _meaning(str(fields["statement"])[:MAX_INDEXED_CHARS], str(fields.get("situation", "")))
 
 
@@ -185,6 +185,6 @@ def meaning_digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def spoken(role: str, content: str) -> str:
+def event_text(role: str, content: str) -> str:
     """The embedded text of an event. Including the speaker gains .007 on LoCoMo."""
     return f"{role}: {content}" if content else ""

@@ -138,7 +138,7 @@ def config_of(root: Path | None = None) -> Path:
     """The settings file of the store that `open_home` would open; nothing is created."""
     root = _root(root)
     card = root / "store.json"
-    if _present(card):
+    if _is_present(card):
         _read_card(card)
     return root / CONFIG
 
@@ -155,7 +155,7 @@ def open_home(root: Path | None = None, cache: Path | None = None, *, create: bo
     root = _root(root)
     cache = expanded(cache or default_cache(), "the cache").absolute()
     card = root / "store.json"
-    if not _present(card):
+    if not _is_present(card):
         if not create:
             raise StoreCorrupt(f"{root} is not an Engram store (no store.json); run `engram init` to create one")
         _create(root, card)
@@ -165,7 +165,7 @@ def open_home(root: Path | None = None, cache: Path | None = None, *, create: bo
     return Home(root, f"{fields['id']}-{where}", cache)
 
 
-def _present(card: Path) -> bool:
+def _is_present(card: Path) -> bool:
     try:
         card.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -188,14 +188,14 @@ def _create(root: Path, card: Path) -> None:
                 os.link(fresh, card)
         finally:
             Path(fresh).unlink()
-        for folder in (root, *_up_to(root, known)):
+        for folder in (root, *_folders_above(root, known)):
             with contextlib.suppress(PermissionError):
                 sync_path(folder)
     except OSError as error:
         raise StoreReadOnly(f"cannot create a store in {root}: {error.strerror}; choose another with --home") from error
 
 
-def _up_to(root: Path, known: Path) -> list[Path]:
+def _folders_above(root: Path, known: Path) -> list[Path]:
     """The folders above a store, up to the first that already existed."""
     above = list(root.parents)
     return above[: above.index(known) + 1] if known in above else []

@@ -12,7 +12,7 @@ from typing import Any
 from engram.disk import DIRECTORY_MODE, json_line, json_object, read_bytes, replace_file
 from engram.model.lazy import dataclass
 
-_LONGEST = 300
+_MAX_MESSAGE_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,24 @@ def _failure(event: str, fields: dict[str, Any]) -> HookFailure:
     )
 
 
-def record(event: str, message: str, *paths: Path) -> bool:
+def record_failure(event: str, message: str, *paths: Path) -> bool:
     """Keep a failure in the first of the files that can be written; returns whether there is one."""
     for path in paths:
         known = _read(path)
         before = known.get(event)
-        repeated = isinstance(before, dict) and before.get("message") == message[:_LONGEST]
+        repeated = isinstance(before, dict) and before.get("message") == message[:_MAX_MESSAGE_CHARACTERS]
         known[event] = {
-            "message": message[:_LONGEST],
+            "message": message[:_MAX_MESSAGE_CHARACTERS],
             "at": time.time(),
             "count": 1 + int(_number(before.get("count"))) if repeated and isinstance(before, dict) else 1,
             "told": repeated and isinstance(before, dict) and bool(before.get("told")),
         }
-        if _written(path, known):
+        if _write(path, known):
             return True
     return False
 
 
-def succeeded(event: str, *paths: Path) -> None:
+def record_success(event: str, *paths: Path) -> None:
     """Note that an event works again; its failure is forgotten once a session was told. Costs one look at each file where there is none."""
     for path in paths:
         if not path.exists() or event not in (known := _read(path)):
@@ -88,19 +88,19 @@ def succeeded(event: str, *paths: Path) -> None:
         failure = known.pop(event)
         if isinstance(failure, dict) and not failure.get("told"):
             known[event] = {**failure, "recovered": True}
-        _written(path, known)
+        _write(path, known)
 
 
-def mark_told(*paths: Path) -> None:
+def mark_reported(*paths: Path) -> None:
     """Note that a session was told of every failure; those that are over are forgotten."""
     for path in paths:
         known = _read(path)
         lasting = {event: one for event, one in known.items() if isinstance(one, dict) and not one.get("recovered")}
         if known:
-            _written(path, {event: {**one, "told": True} for event, one in lasting.items()})
+            _write(path, {event: {**one, "told": True} for event, one in lasting.items()})
 
 
-def _written(path: Path, known: dict[str, Any]) -> bool:
+def _write(path: Path, known: dict[str, Any]) -> bool:
     try:
         if not known:
             path.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from engram.model.errors import InvalidInput, KeyConflict, Refused
 from engram.model.event import Event, Session
 from engram.model.lazy import replace
 from engram.model.task import TaskRun
-from engram.rules.scopes import GLOBAL, is_person, parse_scope, seen_from, shows
+from engram.rules.scopes import GLOBAL, is_person, is_scope_visible, parse_scope, visible_scopes
 from engram.store.new_events import NewEvent
 from engram.store.protocol import Store
 
@@ -104,12 +104,12 @@ def chain_problems(events: Iterable[Event], name: str, redacted: Container[str] 
             problems.append(f"{name}: event {event.id} does not follow the one before it")
         if session is not None and event.session != session:
             problems.append(f"{name}: event {event.id} belongs to another ledger, {event.session}")
-        problems += [f"{name}: {problem}" for problem in _altered(event, redacted)]
+        problems += [f"{name}: {problem}" for problem in _find_alterations(event, redacted)]
         prev, session = event.digest, event.session
     return problems
 
 
-def _altered(event: Event, redacted: Container[str] | None) -> list[str]:
+def _find_alterations(event: Event, redacted: Container[str] | None) -> list[str]:
     found = []
     if event.salt:
         if event.body != body_digest(event):
@@ -128,7 +128,7 @@ def is_marked(event: Event) -> bool:
     return event.digest.startswith(CHAIN_MARK)
 
 
-def blanked(event: Event) -> Event:
+def blank_event(event: Event) -> Event:
     """An event without its content; `body` and `digest` stay."""
     return replace(event, content="", payload={}, metadata={}, key="", salt="")
 
@@ -141,7 +141,7 @@ def body_digest(event: Event) -> str:
 def chain_digest(event: Event) -> str:
     """The digest of an event's position and body, of the same kind as the event's own digest."""
     place = event.id, event.session, event.seq, event.prev, event.body
-    return _marked_digest(event, *place, event.scope) if is_marked(event) else _sha256(*_placed(event, *place))
+    return _marked_digest(event, *place, event.scope) if is_marked(event) else _sha256(*_digest_fields(event, *place))
 
 
 _sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -156,10 +156,12 @@ def _marked_digest(
 ) -> str:
     # Older events have no scope, and their digests do not cover one.
     owned = (scope,) if scope else ()
-    return CHAIN_MARK + _sha256(*_placed(event, event_id, session, seq, prev, body), event.task, *owned)
+    return CHAIN_MARK + _sha256(*_digest_fields(event, event_id, session, seq, prev, body), event.task, *owned)
 
 
-def _placed(event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str) -> tuple[str, ...]:
+def _digest_fields(
+    event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str
+) -> tuple[str, ...]:
     at = event.at.astimezone(UTC).isoformat()
     return prev, event_id, session, str(seq), event.role, event.event_type, at, body
 
@@ -231,7 +233,7 @@ def checked_event(text: str | bytes) -> tuple[Event, str]:
     """An event from its JSON, and what is wrong with the JSON itself: no digest covers unknown fields."""
     fields = json.loads(text, object_pairs_hook=_Fields)
     event = from_fields(fields)
-    if dict(fields) == to_fields(event) and not _Fields.doubled(fields):
+    if dict(fields) == to_fields(event) and not _Fields.has_duplicate_names(fields):
         return event, ""
     return event, f"event {event.id} contains fields that Engram did not write"
 
@@ -244,14 +246,14 @@ class _Fields(dict[str, Any]):
         self.twice = len(self) < len(pairs)
 
     @classmethod
-    def doubled(cls, value: Any) -> bool:
+    def has_duplicate_names(cls, value: Any) -> bool:
         """Whether any object inside a value has a name twice."""
         if isinstance(value, cls):
-            return value.twice or any(cls.doubled(item) for item in value.values())
-        return isinstance(value, list) and any(cls.doubled(item) for item in value)
+            return value.twice or any(cls.has_duplicate_names(item) for item in value.values())
+        return isinstance(value, list) and any(cls.has_duplicate_names(item) for item in value)
 
 
-CONVERSATION = "conversation:"
+CONVERSATION_PREFIX = "conversation:"
 """The prefix of a conversation's ledger that belongs to a scope and to no session."""
 
 
@@ -276,10 +278,10 @@ def ledger_owner(name: str, task: TaskRun | None, session: Session | None, last:
 
 
 def _named_after(name: str) -> str:
-    if not name.startswith(CONVERSATION):
+    if not name.startswith(CONVERSATION_PREFIX):
         return ""
     try:
-        return parse_scope(name.removeprefix(CONVERSATION))
+        return parse_scope(name.removeprefix(CONVERSATION_PREFIX))
     except InvalidInput:
         return ""
 
@@ -289,24 +291,24 @@ def new_owner(name: str, owner: str, scope: str) -> str:
 
     A project's session also accepts scopes that the project sees, such as `user`; the events still belong to the project.
     """
-    if scope and owner and scope != owner and (is_person(owner) or scope not in seen_from([owner])):
+    if scope and owner and scope != owner and (is_person(owner) or scope not in visible_scopes([owner])):
         raise Refused(f"{name!r} belongs to another owner; nothing was written. Choose another name for the session")
     return owner or scope or GLOBAL
 
 
 def sees_ledger(store: Store, name: str, scopes: Collection[str] | None) -> bool:
     """Whether a ledger, and its session or task, is visible from these scopes."""
-    return scopes is None or shows(scopes, ledger_scope(store, name) or GLOBAL)
+    return scopes is None or is_scope_visible(scopes, ledger_scope(store, name) or GLOBAL)
 
 
 LEDGER_OP = "ledger"
 BEGUN, PRUNED = "begun", "pruned"
 """In place of a digest, after the number 0: a ledger that is about to begin, and one that was pruned."""
-TASK = "task"
+TASK_OP = "task"
 """The operation of an entry for a new task or checkpoint: `session` is the task's id, `reason` says which."""
-FIRST = "-"
+FIRST_LINK = "-"
 """In place of a link, in the first checkpoint."""
-REDACTED = "redact"
+REDACT_OP = "redact"
 """The operation of a redaction: `session` is the ledger, `reason` the ids of the events."""
 
 
@@ -373,7 +375,7 @@ def without_checkpoint(name: str, events: Sequence[Event], checkpoints: Sequence
 def broken_links(checkpoints: Iterable[tuple[str, str]]) -> list[str]:
     """Checkpoints, given as ledger and reason, that link to one that is missing or was altered."""
     found = list(checkpoints)
-    known = {link_to(session, reason) for session, reason in found} | {FIRST, ""}
+    known = {link_to(session, reason) for session, reason in found} | {FIRST_LINK, ""}
     parsed = [(session, point) for session, reason in found if (point := parse_checkpoint(reason)) is not None]
     return [
         f"journal: the checkpoint before that of event {point.head.seq} of {session} is missing or was altered"

@@ -92,7 +92,7 @@ def repair_logs(home: Home) -> list[str]:
     from engram.store.files.store.purge_plan import set_aside_damaged
     from engram.store.sqlite.connection import discard
 
-    with WriterLock(home.lock).held():
+    with WriterLock(home.lock).hold():
         journal = Journal(home.journal, home.quarantine)
         moved = journal.repair()
         if moved:

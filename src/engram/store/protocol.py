@@ -29,11 +29,11 @@ LoadedT = TypeVar("LoadedT", Session, TaskRun)
 ListedT = TypeVar("ListedT", Session, TaskRun, Checkpoint, Job)
 Progress = Callable[[str, int, int], None]
 """Called with the kind of work, how much is done, and the total."""
-COMMON = 20_000
+COMMON_TERM_DOCUMENTS = 20_000
 """A term in this many documents counts as known to every scope, without a lookup."""
-LIVE = ("active", "dormant")
+LIVE_STATUSES = ("active", "dormant")
 """The statuses a search returns by default."""
-NEVER_TRUE = ("retired", "rejected", "candidate")
+NEVER_TRUE_STATUSES = ("retired", "rejected", "candidate")
 """The statuses of memories that were never true, so that no question about a past moment finds them."""
 
 
@@ -45,7 +45,7 @@ class Filters:
     scopes: tuple[str, ...] | None = None
     outside: tuple[str, ...] = ()
     """Only what belongs to a project other than these scopes."""
-    statuses: tuple[str, ...] | None = LIVE
+    statuses: tuple[str, ...] | None = LIVE_STATUSES
     types: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     domain: str | None = None
@@ -169,7 +169,7 @@ class Hops:
     filters: Filters = Filters()
 
     @property
-    def given_ways(self) -> int:
+    def explicit_directions(self) -> int:
         """In how many directions an explicit relation replaces a learned link: it says more about why two memories belong together."""
         if self.types is not None and (CO_ACCESSED not in self.types or len(self.types) == 1):
             return 0
@@ -196,7 +196,7 @@ class Link(NamedTuple):
     forward: bool
 
 
-LONGEST_CHAIN = 64
+MAX_VERSIONS = 64
 """Versions of one fact that are followed; only a damaged store has more."""
 
 
@@ -294,13 +294,13 @@ class Store(Protocol):
     def embedder_name(self) -> str:
         """This process's embedding model; "" if it has none."""
 
-    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+    def own_ids(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that belong to the owner's own store, not to a team's."""
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of the files the owner trusts in a directory's repository."""
 
-    def named(self, name: str, scope: str) -> str:
+    def id_by_name(self, name: str, scope: str) -> str:
         """The id of the memory with this name in a scope, or ""."""
 
     def mark(self, scope: str) -> int:
@@ -347,7 +347,7 @@ class Store(Protocol):
         """The number of documents each term occurs in; unknown terms are left out."""
 
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
-        """The terms that occur in these scopes, or in very many documents (`COMMON`)."""
+        """The terms that occur in these scopes, or in very many documents (`COMMON_TERM_DOCUMENTS`)."""
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """Every memory changed since a moment, as it was then; None if it did not exist yet."""

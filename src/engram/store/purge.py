@@ -9,22 +9,22 @@ from engram.model.lazy import lazy_pattern
 from engram.model.memory import Memory
 from engram.rules.scopes import ancestors, is_person
 
-BLANK = "[purged]"
-EVENT = "EVT-"
+PURGED_TEXT = "[purged]"
+EVENT_PREFIX = "EVT-"
 """The prefix of event ids."""
-DOCUMENT = "document:"
+DOCUMENT_PREFIX = "document:"
 """The prefix of ledgers that record how a document was read."""
-SHORTEST_NEEDLE = 6
+MIN_NEEDLE_CHARACTERS = 6
 """Shorter texts occur by chance, so finding one proves nothing."""
-SENTENCE = 3
+MIN_SENTENCE_WORDS = 3
 """The words of a sentence. Ids, digests and tags in a record are shorter and are not searched for."""
 _UNSPACED = lazy_pattern(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-def is_sentence(text: str, words: int = SENTENCE) -> bool:
+def is_sentence(text: str, words: int = MIN_SENTENCE_WORDS) -> bool:
     """Whether a text is long enough to be removed wherever it is quoted: so many words, or as many unspaced characters."""
-    return len(text) >= SHORTEST_NEEDLE and (
-        len(text.split()) >= words or len(_UNSPACED.findall(text)) >= SHORTEST_NEEDLE
+    return len(text) >= MIN_NEEDLE_CHARACTERS and (
+        len(text.split()) >= words or len(_UNSPACED.findall(text)) >= MIN_NEEDLE_CHARACTERS
     )
 
 
@@ -34,7 +34,7 @@ def is_distinctive(text: str) -> bool:
     A single common word ("coffee", "Thanks!") is no quotation.
     """
     mixed = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
-    return is_sentence(text, 2) or (len(text) >= SHORTEST_NEEDLE and mixed)
+    return is_sentence(text, 2) or (len(text) >= MIN_NEEDLE_CHARACTERS and mixed)
 
 
 def texts_of(memory: Memory) -> list[str]:
@@ -48,9 +48,9 @@ def texts_of(memory: Memory) -> list[str]:
     return list(dict.fromkeys([*filter(is_distinctive, [memory.statement]), *filter(is_sentence, around)]))
 
 
-def spoken_in(event: Event) -> list[str]:
+def texts_of_event(event: Event) -> list[str]:
     """The same for an event. The content of Engram's own notes about documents does not count."""
-    content = [] if event.session.startswith(DOCUMENT) else [event.content]
+    content = [] if event.session.startswith(DOCUMENT_PREFIX) else [event.content]
     around = [*strings_in(event.payload), *strings_in(event.metadata)]
     return list(dict.fromkeys([*filter(is_distinctive, content), *filter(is_sentence, around)]))
 
@@ -70,18 +70,18 @@ def strings_in(value: Any) -> Iterator[str]:
         yield from (text for item in value for text in strings_in(item))
 
 
-def says(words: str, text: str) -> bool:
+def contains_words(words: str, text: str) -> bool:
     """Whether some words contain a text, not only as a part of longer words."""
     start = words.find(text)
     while start >= 0:
         end = start + len(text)
-        if not (_joined(words, start) or _joined(words, end)):
+        if not (_is_inside_word(words, start) or _is_inside_word(words, end)):
             return True
         start = words.find(text, start + 1)
     return False
 
 
-def _joined(words: str, at: int) -> bool:
+def _is_inside_word(words: str, at: int) -> bool:
     """Whether a position is inside a word."""
     if not 0 < at < len(words):
         return False
@@ -89,22 +89,22 @@ def _joined(words: str, at: int) -> bool:
     return before.isalnum() and after.isalnum() and not (_UNSPACED.match(before) or _UNSPACED.match(after))
 
 
-def without(text: str, purged: Iterable[str]) -> str:
+def remove_texts(text: str, purged: Iterable[str]) -> str:
     """A text with the purged texts replaced by `[purged]`."""
     for needle in sorted(purged, key=len, reverse=True):
-        if says(text, needle):
-            text = text.replace(needle, BLANK)
+        if contains_words(text, needle):
+            text = text.replace(needle, PURGED_TEXT)
     return text
 
 
-def reworded(value: Any, change: Callable[[str], str]) -> Any:
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
     """Plain data with every string changed, except the names of fields."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [reworded(item, change) for item in value]
+        return [map_strings(item, change) for item in value]
     if isinstance(value, dict):
-        return {key: reworded(item, change) for key, item in value.items()}
+        return {key: map_strings(item, change) for key, item in value.items()}
     return value
 
 
@@ -114,7 +114,7 @@ def lines_of(text: str) -> list[str]:
     return list(dict.fromkeys([text, *(line for line in lines if is_sentence(line))]))
 
 
-def said_elsewhere(events: Iterable[Event], texts: Sequence[str], gone: Iterable[Event]) -> tuple[str, ...]:
+def texts_to_remove(events: Iterable[Event], texts: Sequence[str], gone: Iterable[Event]) -> tuple[str, ...]:
     """Of the texts of destroyed events and their facts, those to remove wherever they are quoted.
 
     Content is always removed; a text that only accompanied it, such as a document's name, unless remaining events contain it, too.
@@ -125,7 +125,7 @@ def said_elsewhere(events: Iterable[Event], texts: Sequence[str], gone: Iterable
     kept: set[str] = set()
     for event in events if loose else ():
         words = words_of(event)
-        kept |= {text for text in loose - kept if says(words, text)}
+        kept |= {text for text in loose - kept if contains_words(words, text)}
     return tuple(text for text in texts if text not in kept)
 
 
@@ -161,14 +161,14 @@ def is_foreign(scope: str, own: Collection[str]) -> bool:
     return not any(scope in ancestors(one) or one in ancestors(scope) for one in own)
 
 
-def goes_with(event_scope: str, scope: str) -> bool:
+def is_removed_with(event_scope: str, scope: str) -> bool:
     """Whether an event is removed with a memory that cites it; another owner's event is not."""
     return not is_person(event_scope) or scope in ancestors(event_scope)
 
 
 def quoting_line(record_id: str) -> str:
     """The line for a record that contains a destroyed text."""
-    if record_id.startswith(EVENT):
+    if record_id.startswith(EVENT_PREFIX):
         return f"{record_id}: contains the same words; `engram ledger redact {record_id}` redacts it, too"
     if record_id.startswith("ENG-"):
         return f"{record_id}: contains the same words; `engram forget {record_id} --purge` destroys it, too"

@@ -13,7 +13,7 @@ from engram.model.memory import Memory, Status
 from engram.store.protocol import Store, Transaction
 from engram.text.content_hash import same_text
 
-DEEPEST_RECORD = 99
+MAX_RECORD_DEPTH = 99
 """Levels of a record: a file is a list of them, and is read to 100."""
 
 
@@ -42,13 +42,13 @@ def encoded_image(memory: Memory) -> tuple[dict[str, Any], str]:
     mapping = image(memory)
     text = to_json(mapping)
     # With so few brackets nothing can be nested deeper.
-    if text.count("{") + text.count("[") > DEEPEST_RECORD:
-        refuse_deep(mapping, memory.id, DEEPEST_RECORD)
+    if text.count("{") + text.count("[") > MAX_RECORD_DEPTH:
+        refuse_deep(mapping, memory.id, MAX_RECORD_DEPTH)
     from_image(mapping)
     return mapping, text
 
 
-MOST_DIGITS = 9
+MAX_ID_DIGITS = 9
 """Longer ones are a team's: random, not counted up."""
 
 
@@ -57,14 +57,14 @@ def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
     highest: dict[str, int] = {}
     for memory_id in memory_ids:
         day, _, number = memory_id.rpartition("-")
-        if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and day.startswith("ENG-"):
+        if number.isascii() and number.isdigit() and len(number) <= MAX_ID_DIGITS and day.startswith("ENG-"):
             highest[day] = max(highest.get(day, 0), int(number))
     return highest
 
 
-ANSWERING: tuple[Status, ...] = ("active", "dormant", "archived")
+ANSWERING_STATUSES: tuple[Status, ...] = ("active", "dormant", "archived")
 """The statuses of memories that answer questions: superseded ones only tell the past, and the others answer nothing."""
-CURRENT = ("active", "dormant")
+CURRENT_STATUSES = ("active", "dormant")
 """The statuses of a current version."""
 
 
@@ -73,17 +73,17 @@ def heads_among(memories: Iterable[Memory | None], conflict_key: str, scope: str
     return [
         m
         for m in memories
-        if m is not None and m.conflict_key == conflict_key and m.scope == scope and m.status in CURRENT
+        if m is not None and m.conflict_key == conflict_key and m.scope == scope and m.status in CURRENT_STATUSES
     ]
 
 
 def versions_among(memories: Iterable[Memory], lineage_id: str) -> list[Memory]:
     """The versions of a fact in the order they were true; of a memory given twice, the later counts."""
     newest = {memory.id: memory for memory in memories}
-    return in_order([m for m in newest.values() if lineage_id and m.lineage == lineage_id])
+    return sort_versions([m for m in newest.values() if lineage_id and m.lineage == lineage_id])
 
 
-def in_order(versions: Sequence[Memory]) -> list[Memory]:
+def sort_versions(versions: Sequence[Memory]) -> list[Memory]:
     """Versions in the order they were true: by their beginnings, but each before the one that superseded it, whatever the clock said."""
     starts = {memory.id: start_of(memory) for memory in versions}
     for memory in sorted(versions, key=lambda m: m.revision, reverse=True):
@@ -116,7 +116,7 @@ def locked_memory(deciding: Transaction, memory_id: str) -> Memory:
     return memory
 
 
-def keep_begun(memory: Memory, stored: Callable[[str], Memory | None]) -> Memory:
+def keep_update_time(memory: Memory, stored: Callable[[str], Memory | None]) -> Memory:
     """The memory as it may be written: if it had begun when it was written last, `updated` still shows that after a clock was set back."""
     since, written = memory.valid_from, memory.updated
     if since is None or written is None or since <= written or (memory.created is not None and since <= memory.created):
@@ -124,4 +124,4 @@ def keep_begun(memory: Memory, stored: Callable[[str], Memory | None]) -> Memory
     before = stored(memory.id)
     if before is None or before.valid_from != since or before.updated is None or before.updated < since:
         return memory
-    return memory.but(updated=before.updated)
+    return memory.replace(updated=before.updated)

@@ -12,7 +12,7 @@ from engram.model.event import Session
 from engram.model.lazy import replace
 from engram.model.memory import Retelling
 from engram.model.task import Job, TaskRun
-from engram.rules.scopes import GLOBAL, changeable_scopes, may_change, shows
+from engram.rules.scopes import GLOBAL, changeable_scopes, is_scope_visible, may_change
 from engram.store.ledger import ledger_scope
 from engram.store.records import locked_memory
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Scopes = Collection[str] | None
 """What a caller sees; None is everything, for the store's operator."""
 
-REFERRING = ("lineage", "superseded_by", "supersedes", "associations", "evidence")
+REFERENCE_FIELDS = ("lineage", "superseded_by", "supersedes", "associations", "evidence")
 """The fields of a memory that name other records."""
 
 
@@ -43,8 +43,8 @@ def hide_foreign_links(store: "Store", memory: "Memory", scopes: Scopes) -> "Mem
     """The memory without the links to memories that the caller does not see."""
     if scopes is None or not memory.associations:
         return memory
-    seen = tuple(link for link in memory.associations if shows(scopes, store.owner_of(link.target) or ""))
-    return memory if len(seen) == len(memory.associations) else memory.but(associations=seen)
+    seen = tuple(link for link in memory.associations if is_scope_visible(scopes, store.owner_of(link.target) or ""))
+    return memory if len(seen) == len(memory.associations) else memory.replace(associations=seen)
 
 
 def find_lineage(store: "Store", ref: object, scopes: Scopes = None) -> str:
@@ -55,7 +55,7 @@ def find_lineage(store: "Store", ref: object, scopes: Scopes = None) -> str:
         found = find_memory(store, ref, scopes)
         lineage = found.lineage or found.id
         versions = store.lineage(lineage) or [found]
-    if not all(shows(scopes, version.scope) for version in versions):
+    if not all(is_scope_visible(scopes, version.scope) for version in versions):
         raise no_memory(ref)
     for version in versions:
         refuse_change(version.id, version.scope, scopes)
@@ -99,7 +99,7 @@ def find_event(store: "Store", event_id: object, scopes: Scopes = None, *, to_ch
     """The ledger event with this id: a turn, a chunk of a document, or the document itself."""
     event = store.event(event_id) if isinstance(event_id, str) else None
     owner = (store.owner_of(event.id) or "") if event is not None and scopes is not None else ""
-    if event is None or not shows(scopes, owner):
+    if event is None or not is_scope_visible(scopes, owner):
         raise NotFound(f"no event {event_id!r}")
     if to_change:
         refuse_change(event.id, owner, scopes)
@@ -111,7 +111,7 @@ def find_document(store: "Store", ref: str, scopes: Scopes = None) -> str:
     owner = store.owner_of(ref)
     if owner is None:
         return find_memory(store, ref, scopes, to_change=True).id
-    if not shows(scopes, owner):
+    if not is_scope_visible(scopes, owner):
         raise no_memory(ref)
     refuse_change(ref, owner, scopes)
     return ref
@@ -129,7 +129,7 @@ def find_session(store: "Store", session_id: str, scopes: Scopes = None, *, to_c
 def check_ledger(store: "Store", name: str, scopes: Scopes, *, to_change: bool = False) -> None:
     """Raise `NotFound` for a session's ledger that the caller does not see."""
     owner = (ledger_scope(store, name) or GLOBAL) if scopes is not None else ""
-    if not shows(scopes, owner):
+    if not is_scope_visible(scopes, owner):
         raise no_session(name)
     if to_change:
         refuse_change(name, owner, scopes)
@@ -138,7 +138,7 @@ def check_ledger(store: "Store", name: str, scopes: Scopes, *, to_change: bool =
 def find_task(store: "Store", task_id: str, scopes: Scopes = None, *, to_change: bool = False) -> "TaskRun":
     """The task with this id."""
     task = store.load_record(TaskRun, task_id)
-    if task is None or not shows(scopes, task.scope):
+    if task is None or not is_scope_visible(scopes, task.scope):
         raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
     if to_change:
         refuse_change(task.id, task.scope, scopes)
@@ -190,7 +190,7 @@ def refuse_move(scope: str, scopes: Scopes) -> None:
 def find_locked(deciding: "Transaction", memory_id: str, scopes: Scopes = None) -> "Memory":
     """A memory inside a transaction, to be changed; it may have been moved to another owner before the lock was taken."""
     memory = locked_memory(deciding, memory_id)
-    if not shows(scopes, memory.scope):
+    if not is_scope_visible(scopes, memory.scope):
         raise no_memory(memory_id)
     refuse_change(memory.id, memory.scope, scopes)
     return memory

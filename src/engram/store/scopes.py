@@ -8,7 +8,7 @@ from types import MappingProxyType
 from engram.disk import json_object
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import lazy_pattern
-from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, ancestors, parse_scope, seen_from
+from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, ancestors, parse_scope, visible_scopes
 from engram.store.repositories import (
     git_folder,
     git_top,
@@ -300,7 +300,7 @@ def scopes_seen(
         given = [own] if own else []
     else:
         given = [parse_scope(item) for item in ([scope] if isinstance(scope, str) else scope)]
-    return _with_linked(seen_from(given), links)
+    return _with_linked(visible_scopes(given), links)
 
 
 def _with_linked(scopes: Iterable[str], links: ScopeLinks) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from engram.store.new_events import JobFactory, NewEvent, no_jobs
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-__all__ = ["LATEST", "Decider", "Screen", "Unscreened", "screened_jobs"]
+__all__ = ["MAX_SCREENED_EVENTS", "Decider", "NoScreen", "Screen", "screen_jobs"]
 
-LATEST = 16
+MAX_SCREENED_EVENTS = 16
 """How many of a ledger's last events a screen may read: a secret can be split between events."""
 
 
@@ -72,7 +72,7 @@ class Screen(Protocol):
         """The name of a state."""
 
 
-class Unscreened:
+class NoScreen:
     """Accepts everything unchanged."""
 
     def allowed_values(self) -> tuple[str, ...]:
@@ -117,6 +117,6 @@ class Unscreened:
         return name
 
 
-def screened_jobs(screen: Screen, jobs: JobFactory) -> JobFactory:
+def screen_jobs(screen: Screen, jobs: JobFactory) -> JobFactory:
     """The factory, with each job screened."""
     return jobs if jobs is no_jobs else lambda events: [screen.job(job) for job in jobs(events)]

@@ -61,7 +61,7 @@ def session_name(session: str) -> str:
     return kept if kept and kept == session else f"{kept or 'session'}~{crc32(session.encode('utf-8', 'replace')):08x}"
 
 
-def waiting(root: Path) -> int:
+def count_waiting(root: Path) -> int:
     """How many sessions wait."""
     return len(_names(root, time.time()))
 
@@ -96,7 +96,7 @@ def _is_abandoned(entry: "os.DirEntry[str]", now: float) -> bool:
     return True
 
 
-def _locked(path: Path) -> int:
+def _open_and_lock(path: Path) -> int:
     """A file, open and locked by this process alone. Raises `OSError` where another process has it, or was faster."""
     descriptor = open_plain(path, os.O_RDWR)
     try:
@@ -123,7 +123,7 @@ class SpoolClaim:
     descriptor: int
     """The file, locked for as long as it is open."""
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Remove it: its transcript was read."""
         self.path.unlink(missing_ok=True)
         os.close(self.descriptor)
@@ -146,7 +146,7 @@ class SpoolClaim:
         self.path.unlink(missing_ok=True)
 
 
-def claims(root: Path) -> Iterator[SpoolClaim]:
+def claim_waiting(root: Path) -> Iterator[SpoolClaim]:
     """Claim the waiting entries one after the other, oldest first; unreadable ones are removed, those of a newer Engram left to it."""
     place = folder(root)
     for name in _names(root, time.time()):
@@ -154,7 +154,7 @@ def claims(root: Path) -> Iterator[SpoolClaim]:
         # No name twice: a session that waits again while it is harvested may be claimed by another thread.
         claimed = place / f"{base}.{os.getpid()}-{time.monotonic_ns()}{_CLAIMED}"
         try:
-            descriptor = _locked(place / name)
+            descriptor = _open_and_lock(place / name)
         except OSError:
             continue  # another process was faster, or the home is read-only
         try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from engram.store.protocol import NEVER_TRUE, Filters
+from engram.store.protocol import NEVER_TRUE_STATUSES, Filters
 
 _NAMED = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -123,6 +123,6 @@ class FilterCondition(ABC):
             self.add(begun if past else f"({since} IS NULL OR {begun} OR {since} <= d.known)", moment)
             self.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
         if past:
-            self.not_among("d.status", NEVER_TRUE)
+            self.not_among("d.status", NEVER_TRUE_STATUSES)
         else:
             self.among("d.status", filters.statuses)

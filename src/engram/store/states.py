@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from engram.model.errors import InvalidInput
 
-LONGEST_NAME = 1_000
+MAX_NAME_CHARACTERS = 1_000
 StateValue = dict[str, Any]
 StateChange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes a new value of the current one, which it must not change; it may be called under a lock."""
@@ -15,8 +15,8 @@ StateChange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 def checked_name(name: str) -> str:
     """The name of a state. Raises `InvalidInput` for one that no backend can store."""
-    if not 0 < len(name) <= LONGEST_NAME:
-        raise InvalidInput(f"the name of a state has 1 to {LONGEST_NAME} characters, this one has {len(name)}")
+    if not 0 < len(name) <= MAX_NAME_CHARACTERS:
+        raise InvalidInput(f"the name of a state has 1 to {MAX_NAME_CHARACTERS} characters, this one has {len(name)}")
     if any(char < " " or "\ud800" <= char <= "\udfff" for char in name):
         raise InvalidInput(f"the name of a state cannot contain control characters or broken ones: {name!r:.80}")
     return name
@@ -38,7 +38,7 @@ def from_text(text: str | bytes) -> StateValue:
     return found
 
 
-def changed(before: StateValue, change: StateChange) -> StateValue:
+def apply_change(before: StateValue, change: StateChange) -> StateValue:
     """The value after a change, as it will be read again."""
     return from_text(to_text(change(before)))
 
@@ -46,9 +46,9 @@ def changed(before: StateValue, change: StateChange) -> StateValue:
 # -- states with a meaning of their own
 
 
-PAUSED = "paused"
+PAUSE_STATE = "paused"
 """The state that the owner's pause sets."""
-SPENT = "spent/"
+SPENDING_PREFIX = "spent/"
 """The states that count the tokens of a language model, one for each day."""
 
 
@@ -64,12 +64,12 @@ class StateStore(Protocol):
 
 def is_paused(store: StateStore) -> bool:
     """Whether the owner has paused learning and injection."""
-    return bool(store.state(PAUSED))
+    return bool(store.state(PAUSE_STATE))
 
 
 def set_pause(store: StateStore, paused: bool) -> None:
     """Pause or resume learning and injection."""
-    store.change_state(PAUSED, lambda _: {"paused": True} if paused else {})
+    store.change_state(PAUSE_STATE, lambda _: {"paused": True} if paused else {})
 
 
 class StoreSpend:
@@ -80,20 +80,20 @@ class StoreSpend:
 
     def tokens_spent(self, day: date) -> int:
         """Tokens of a day."""
-        return int(self._store.state(f"{SPENT}{day.isoformat()}").get("tokens", 0))
+        return int(self._store.state(f"{SPENDING_PREFIX}{day.isoformat()}").get("tokens", 0))
 
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Count tokens on a day; a negative number takes back what was reserved."""
         self._store.change_state(
-            f"{SPENT}{day.isoformat()}", lambda before: {"tokens": int(before.get("tokens", 0)) + tokens}
+            f"{SPENDING_PREFIX}{day.isoformat()}", lambda before: {"tokens": int(before.get("tokens", 0)) + tokens}
         )
 
 
-def day_spent(name: str) -> date | None:
+def spending_day(name: str) -> date | None:
     """The day whose tokens a state counts; None for another state."""
-    if not name.startswith(SPENT):
+    if not name.startswith(SPENDING_PREFIX):
         return None
     try:
-        return date.fromisoformat(name.removeprefix(SPENT))
+        return date.fromisoformat(name.removeprefix(SPENDING_PREFIX))
     except ValueError:
         return None

@@ -49,7 +49,7 @@ LONGEST_WAIT = timedelta(days=2)
 """A job that waits longer, or a lease that lasts longer, was dated by a clock that ran ahead: the job is due."""
 
 
-def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
+def can_lease(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
     """Whether a worker may lease a job: it is due, or its lease has expired."""
     if kinds is not None and job.kind not in kinds:
         return False
@@ -59,12 +59,12 @@ def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
     return job.status == "waiting" and (job.run_after <= now or was_ahead)
 
 
-def leased(job: Job, owner: str, until: datetime) -> Job:
+def lease_job(job: Job, owner: str, until: datetime) -> Job:
     """The job as leased by a worker, with one more attempt."""
     return replace(job, status="leased", owner=owner, leased_until=until, attempts=job.attempts + 1)
 
 
-def same_lease(stored: Job | None, job: Job) -> bool:
+def has_same_lease(stored: Job | None, job: Job) -> bool:
     """Whether the stored job still has this worker's lease; another worker may have it by now."""
     return stored is not None and (stored.owner, stored.attempts) == (job.owner, job.attempts)
 
@@ -86,6 +86,6 @@ def refuse_closed(task: TaskRun | None) -> None:
     """Raise `InvalidInput` for a paused or finished task: its ledger is closed."""
     if task is not None and task.status == "paused":
         raise InvalidInput(f"{task.id} is paused; nothing was written. Resume it with `engram task resume`")
-    if task is not None and task.finished:
+    if task is not None and task.is_finished:
         again = "reopen it with `engram task resume`" if "running" in TRANSITIONS[task.status] else "start another task"
         raise InvalidInput(f"{task.id} is {task.status}: its ledger is closed; {again}")

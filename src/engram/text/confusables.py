@@ -4,7 +4,7 @@ Invisible characters go, compatibility forms (full-width, mathematical and circl
 inside words are decoded, stray marks and accents are removed, and letters that look like Latin ones become those. Text in other scripts and
 languages stays as it is: a word that mixes scripts is folded only if all of its letters look Latin, accents only in English.
 
-`fold_text` gives the text that every gate, model and comparison reads; `folded` also maps positions back to the original.
+`fold_text` gives the text that every gate, model and comparison reads; `fold_with_positions` also maps positions back to the original.
 """
 
 import re
@@ -19,11 +19,11 @@ from engram.text.stems import stem
 from engram.text.word_tables import read_table
 
 __all__ = [
-    "Folded",
+    "FoldedText",
     "fold_disguised",
     "fold_mixed_words",
     "fold_text",
-    "folded",
+    "fold_with_positions",
     "normalize_forms",
     "readings",
     "spell_lookalikes",
@@ -32,7 +32,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedText:
     """A folded text. From each position in `starts` on, the text comes from the position in `origins`."""
 
     text: str
@@ -56,20 +56,20 @@ class Folded:
         return max(self._origin(place), self.origins[run + 1] - 1) if is_end else self._origin(place)
 
 
-def readings(text: str) -> list[Folded]:
+def readings(text: str) -> list[FoldedText]:
     """The folded text; in both ways if a character in it may be a space or nothing, and without accents and escapes that hide a
     name of a credential.
     """
     if text.isascii() or not BLANK.search(text):
-        found = [folded(text)]
+        found = [fold_with_positions(text)]
     else:
-        found = [folded(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
+        found = [fold_with_positions(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
     return [*found, *(plain for one in found if (plain := _reveal_credentials(one)) is not None)]
 
 
-def _reveal_credentials(given: Folded) -> Folded | None:
+def _reveal_credentials(given: FoldedText) -> FoldedText | None:
     """The text without accents and escapes, if it then names a credential that it does not name otherwise, or joins an address or a token."""
-    plain = Folded(strip_accents(given.text), given.starts, given.origins)
+    plain = FoldedText(strip_accents(given.text), given.starts, given.origins)
     has_joint = not given.starts and _ESCAPED_JOINT.search(plain.text) is not None
     if not given.starts and _ESCAPED.search(plain.text):
         plain = _decode_escapes(plain.text)
@@ -82,7 +82,7 @@ def _count_credentials(text: str) -> int:
     return sum(1 for _ in _CREDENTIAL.finditer(text))
 
 
-def _decode_escapes(text: str) -> Folded:
+def _decode_escapes(text: str) -> FoldedText:
     """The text with characters for their escapes, and the original positions."""
     pieces, starts, origins, size, position = [], [0], [0], 0, 0
     for found in _ESCAPED.finditer(text):
@@ -92,7 +92,7 @@ def _decode_escapes(text: str) -> Folded:
         starts += [size - 1, size]
         origins += [start, end]
         position = end
-    return Folded("".join([*pieces, text[position:]]), tuple(starts), tuple(origins))
+    return FoldedText("".join([*pieces, text[position:]]), tuple(starts), tuple(origins))
 
 
 def fold_text(text: str, *, accents: bool = True) -> str:
@@ -120,15 +120,15 @@ def normalize_forms(text: str) -> str:
     return unicodedata.normalize("NFC", text.translate(_SHORT_PLAIN))
 
 
-def fold_disguised(text: str) -> Folded:
+def fold_disguised(text: str) -> FoldedText:
     """The text as it is read to extract facts: folded if anything in it but an emoji or a script's own joiners needs it.
 
     Accents stay, because what is extracted is stored, and names have them.
     """
     if text.isascii() and "&" not in text:
-        return Folded(text)
+        return FoldedText(text)
     is_plain = remove_invisible(text) == text and fold_text(text, accents=False) == INVISIBLE.sub("", text)
-    return Folded(text) if is_plain else folded(text, accents=False)
+    return FoldedText(text) if is_plain else fold_with_positions(text, accents=False)
 
 
 def fold_mixed_words(text: str) -> str:
@@ -177,10 +177,10 @@ def _letter_forms() -> dict[str, dict[int, str]]:
     return {name: dict(zip(map(ord, forms), letters, strict=True)) for name, forms in read_table("letterforms.txt")}
 
 
-def folded(text: str, *, accents: bool = True) -> Folded:
+def fold_with_positions(text: str, *, accents: bool = True) -> FoldedText:
     """Fold a text as `fold_text` does, with the original positions. Most texts need no folding and are returned as they are."""
     if text.isascii() and "&" not in text:
-        return Folded(text)
+        return FoldedText(text)
     pieces, starts, origins, size, position = [], [0], [0], 0, 0
     table = _plain_table(text)
     for found in _SEGMENT.finditer(text):
@@ -194,9 +194,9 @@ def folded(text: str, *, accents: bool = True) -> Folded:
         origins += [start, end]
         size, position = size + len(plain), end
     if not pieces:
-        return Folded(_fold_words(text, accents=accents))
+        return FoldedText(_fold_words(text, accents=accents))
     pieces.append(text[position:])
-    return Folded(_fold_words("".join(pieces), accents=accents), tuple(starts), tuple(origins))
+    return FoldedText(_fold_words("".join(pieces), accents=accents), tuple(starts), tuple(origins))
 
 
 def _plain_segment(found: re.Match[str], table: dict[int, str]) -> str:

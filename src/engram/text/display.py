@@ -66,7 +66,7 @@ DOUBTFUL = lazy_pattern("[^\t\n -~\xa0-\xac\xae-\u034e\u2010-\u2027\u202f-\u205f
 those, and `HIDDEN` takes 3 ms to compile, which is a twentieth of a hook."""
 
 
-def shown(text: str) -> str:
+def escape_hidden(text: str) -> str:
     """The text with hidden characters escaped, so that it cannot move the cursor or hide; line breaks are kept."""
     plain = (text.isascii() and text.isprintable()) or DOUBTFUL.search(text) is None
     return text if plain else HIDDEN.sub(_escape_character, text)
@@ -74,7 +74,7 @@ def shown(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The text on one line, with hidden characters escaped."""
-    return shown(" ".join(text.split()))
+    return escape_hidden(" ".join(text.split()))
 
 
 def visible_json(dumped: str) -> str:
@@ -97,7 +97,7 @@ def _escape_character(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """`1 memory`, `2 memories`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
@@ -146,31 +146,31 @@ _MARKUP = lazy_pattern(
     rf"(?:(?P<inside>[^<＜﹤>＞﹥\n]{{0,{_MAX_TAG_CHARS}}}+)(?<!=)(?:(?<!-)|(?<=--))[>＞﹥])?"
 )
 _ONE_WORD = lazy_pattern(r"[\w.:@+/-]{1,100}")
-MARK = "> "
+QUOTE_PREFIX = "> "
 """The prefix of every line of a text that keeps its lines."""
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """The text on one line in “quotation marks” that nothing inside can close, with its markup disabled."""
     return f"“{notice(text).translate(_CLOSING)}”"
 
 
-def word(text: str) -> str:
+def safe_word(text: str) -> str:
     """An id, role, name, scope or type: unchanged if it is plainly one word, else quoted; files written by hand may have any."""
-    return text if _ONE_WORD.fullmatch(text) and shown(text) == text else quoted(text)
+    return text if _ONE_WORD.fullmatch(text) and escape_hidden(text) == text else quote_text(text)
 
 
 def notice(text: str) -> str:
     """A message by Engram that may include stored text (a warning, an error): on one line, with its markup disabled."""
-    return inert(one_line(text))
+    return make_inert(one_line(text))
 
 
-def inert(text: str) -> str:
+def make_inert(text: str) -> str:
     """The text with its markup disabled and hidden characters escaped, for a JSON value; line breaks are kept."""
-    return unmarked(shown(text))
+    return disable_markup(escape_hidden(text))
 
 
-def unmarked(text: str) -> str:
+def disable_markup(text: str) -> str:
     """The text with its markup disabled, for a JSON value whose hidden characters are escaped by JSON."""
     return text if _OPENING.isdisjoint(text) else _MARKUP.sub(_disarm, text)
 
@@ -181,7 +181,7 @@ def _disarm(found: re.Match[str]) -> str:
 
 def quoted_lines(text: str) -> str:
     """The text with its lines kept, each marked as quoted."""
-    return "\n".join(f"{MARK}{inert(line)}".rstrip() for line in text.splitlines())
+    return "\n".join(f"{QUOTE_PREFIX}{make_inert(line)}".rstrip() for line in text.splitlines())
 
 
 ELLIPSIS = "…"

@@ -16,7 +16,7 @@ __all__ = ["entities"]
 # A statement has a handful of entities; a document is indexed by its words.
 _READ_CHARS = 100_000
 _MOST_ENTITIES = 128
-_LONGEST = 200
+_MAX_ENTITY_CHARACTERS = 200
 
 _ID = r"[A-Za-z_$][\w$]{0,80}"
 _PIECE = lazy_pattern(
@@ -73,11 +73,11 @@ def entities(text: str) -> tuple[str, ...]:
             names.interrupt(found)
             found[word] = None
         elif kind == "word" or kind == "name":
-            names.meet(match, found)
+            names.add_word(match, found)
         elif kind == "end":
-            names.sentence_ends()
+            names.end_sentence()
         elif entity := _entity_of_match(str(kind), match, names, found):
-            found[entity[:_LONGEST]] = None
+            found[entity[:_MAX_ENTITY_CHARACTERS]] = None
         if len(found) >= _MOST_ENTITIES:
             break
     names.finish(found)
@@ -91,7 +91,7 @@ def _entity_of_match(kind: str, match: re.Match[str], names: "_Names", found: di
         if _MIXED.search(surface) and surface.lower() not in _NOT_NAMES_IN_SHAPE and surface.strip("_$"):
             names.interrupt(found)
             return surface.removesuffix("()")
-        names.meet(match, found)
+        names.add_word(match, found)
         return ""
     names.interrupt(found)
     if kind == "quoted":
@@ -115,7 +115,7 @@ class _Names:
         self.doubtful: dict[str, None] = {}
         self.seen: set[str] = set()
 
-    def meet(self, match: re.Match[str], found: dict[str, None]) -> None:
+    def add_word(self, match: re.Match[str], found: dict[str, None]) -> None:
         word = match[0]
         if word[0].isupper():
             if self.run and _NAME_GAP.match(self.text, self.end, match.start()):
@@ -133,7 +133,7 @@ class _Names:
         self._close(found)
         self.starts_sentence = False
 
-    def sentence_ends(self) -> None:
+    def end_sentence(self) -> None:
         self.starts_sentence = True
 
     def finish(self, found: dict[str, None]) -> None:
@@ -157,10 +157,10 @@ class _Names:
             return
         name = self.text[begin : self.end]
         owns = self.text[self.end : self.end + 2] in ("'s", "’s")
-        if self.at_start and len(run) - first == 1 and not owns and not _surely_a_name(name, verb):
+        if self.at_start and len(run) - first == 1 and not owns and not _is_surely_name(name, verb):
             self._doubt(name, found)
         else:
-            found.setdefault(name[:_LONGEST])
+            found.setdefault(name[:_MAX_ENTITY_CHARACTERS])
             self.seen.add(name)
 
     def _doubt(self, name: str, found: dict[str, None]) -> None:
@@ -174,7 +174,7 @@ def _is_particle(word: str) -> bool:
     return word in ("of", "de", "van", "von", "der", "da", "del", "la", "al", "bin")
 
 
-def _surely_a_name(word: str, following: str) -> bool:
+def _is_surely_name(word: str, following: str) -> bool:
     if len(word) > 1 and word.isupper():
         return True
     return following in _verbs_after_names()

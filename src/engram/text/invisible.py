@@ -32,7 +32,7 @@ def remove_invisible(text: str) -> str:
     text = _BLANK_WORDS.sub(_with_spaces, text)
     is_right_to_left = _RIGHT_TO_LEFT.search(text) is not None
 
-    def kept(found: re.Match[str]) -> str:
+    def keep_visible(found: re.Match[str]) -> str:
         char = found[0]
         if found["flag"] or not INVISIBLE.match(char) or UNASSIGNED.match(char):
             return char
@@ -41,7 +41,7 @@ def remove_invisible(text: str) -> str:
         is_needed = _NEEDED.match(text, found.start()) or (is_right_to_left and char in _DIRECTION_MARKS)
         return char if is_needed else ""
 
-    return HIDDEN.sub(kept, text)
+    return HIDDEN.sub(keep_visible, text)
 
 
 def _with_spaces(found: re.Match[str]) -> str:

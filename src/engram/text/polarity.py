@@ -1,6 +1,6 @@
 """Normalizes a statement for comparison: its words in order, its numbers, what it negates.
 
-`read` turns a text into a `NormalizedStatement`; `opposite` and `rival` look up two words in the tables of `data/`.
+`normalize_statement` turns a text into a `NormalizedStatement`; `is_opposite` and `is_rival` look up two words in the tables of `data/`.
 `engram.gates.comparison` compares two statements. English is covered best, negation in some ten other languages; text in any
 script is compared word by word or character by character.
 """
@@ -18,12 +18,12 @@ from engram.text.word_tables import read_table, word_class
 __all__ = [
     "NOT",
     "NormalizedStatement",
-    "canonical",
-    "converse",
+    "canonical_stem",
     "is_contrastive",
-    "opposite",
-    "read",
-    "rival",
+    "is_converse",
+    "is_opposite",
+    "is_rival",
+    "normalize_statement",
 ]
 
 NOT = "¬"
@@ -104,14 +104,14 @@ def _synonyms() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def _antonyms() -> dict[frozenset[str], bool]:
     """Pair of stems → whether swapping the two sides undoes the opposition."""
-    return {frozenset(map(canonical, row[-2:])): row[0] == "~" for row in read_table("antonyms.txt")}
+    return {frozenset(map(canonical_stem, row[-2:])): row[0] == "~" for row in read_table("antonyms.txt")}
 
 
 @lru_cache(maxsize=1)
 def _rivals() -> dict[str, tuple[int, str]]:
     """Stem → (its group, the choice it names)."""
     return {
-        canonical(spelling): (group, choice)
+        canonical_stem(spelling): (group, choice)
         for group, row in enumerate(read_table("rivals.txt"))
         for choice in row
         for spelling in choice.split("=")
@@ -132,7 +132,7 @@ def _rewrites(ascii_only: bool) -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 
 
 @lru_cache(maxsize=65536)
-def opposite(one: str, other: str) -> bool:
+def is_opposite(one: str, other: str) -> bool:
     """Whether two stems are opposites: by the table, or one is the other with un-, non- or dis- before it."""
     if frozenset((one, other)) in _antonyms():
         return True
@@ -142,26 +142,26 @@ def opposite(one: str, other: str) -> bool:
     return longer.endswith(shorter) and longer[: -len(shorter)] in _PREFIXES
 
 
-def converse(one: str, other: str) -> bool:
+def is_converse(one: str, other: str) -> bool:
     """Whether two opposites say the same if the two things they relate change places (before, after)."""
     return _antonyms().get(frozenset((one, other)), False)
 
 
 @lru_cache(maxsize=65536)
-def rival(one: str, other: str) -> bool:
+def is_rival(one: str, other: str) -> bool:
     """Whether two stems are different choices of one group, such as two package managers."""
     first, second = _rivals().get(one), _rivals().get(other)
     return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
 
 
-def any_opposite(some: Collection[str], others: Collection[str]) -> bool:
+def has_opposite(some: Collection[str], others: Collection[str]) -> bool:
     """Whether a stem of the first group and one of the second are opposites; faster than comparing each two."""
     if any(not _antonyms_of().get(word, _NOTHING).isdisjoint(others) for word in some):
         return True
-    return _any_prefixed(some, others) or _any_prefixed(others, some)
+    return _has_prefixed(some, others) or _has_prefixed(others, some)
 
 
-def _any_prefixed(some: Collection[str], others: Collection[str]) -> bool:
+def _has_prefixed(some: Collection[str], others: Collection[str]) -> bool:
     """Whether a stem of the first group is one of the second with un-, non- or dis- before it."""
     longer = [word.rstrip("e") for word in some if word.startswith(_PREFIXES)]
     shorter = {word.rstrip("e") for word in others} if longer else _NOTHING
@@ -173,7 +173,7 @@ def _any_prefixed(some: Collection[str], others: Collection[str]) -> bool:
     )
 
 
-def any_rival(some: Collection[str], others: Collection[str]) -> bool:
+def has_rival(some: Collection[str], others: Collection[str]) -> bool:
     """Whether a stem of the first group and one of the second are different choices of one group."""
     table = _rivals()
     theirs = [table[word] for word in others if word in table]
@@ -205,7 +205,7 @@ def _antonym_words() -> frozenset[str]:
     return frozenset(word for both in _antonyms() for word in both)
 
 
-def read(text: str) -> NormalizedStatement:
+def normalize_statement(text: str) -> NormalizedStatement:
     """Normalize a statement. Long texts are read up to a fixed length."""
     return _read_cached(text) if len(text) <= 600 else _read_long(text[:_READ_CHARS])
 
@@ -237,7 +237,7 @@ _read_long = lru_cache(maxsize=64)(_read)
 
 
 @lru_cache(maxsize=65536)
-def canonical(word: str) -> str:
+def canonical_stem(word: str) -> str:
     """The stem under which a lower-case word is compared."""
     root = stem(word.removesuffix("'s"))
     return _synonyms().get(root, root)
@@ -412,7 +412,7 @@ class _Reader:
 @lru_cache(maxsize=65536)
 def _classify_word(word: str) -> tuple[str, str, bool]:
     """The class of a word, its stem (or number), and whether it is a verb, which ends the subject."""
-    root = canonical(word)
+    root = canonical_stem(word)
     is_verb = not word_class("wordclasses", "verb").isdisjoint((word, root))
     if number := _number_words().get(word):
         return "number", number, is_verb

@@ -17,9 +17,17 @@ from engram.text.sentences import SENTENCE_END
 from engram.text.stems import stem
 from engram.text.word_tables import read_table
 
-__all__ = ["ASKED", "POSTINGS_BUDGET", "marked_terms", "missing_terms", "prune", "query_terms", "tokens"]
+__all__ = [
+    "POSTINGS_BUDGET",
+    "QUESTION_MARKER",
+    "marked_terms",
+    "missing_terms",
+    "prune_terms",
+    "query_terms",
+    "tokens",
+]
 
-ASKED = "?"
+QUESTION_MARKER = "?"
 """Separates the terms of statements from those of questions in `marked_terms`; full-text indexes skip it."""
 
 # Longer chunks rarely recur (sentences without spaces, URLs, keys), so caching them only costs memory.
@@ -137,14 +145,14 @@ def query_terms(text: str) -> list[str]:
 
 
 def marked_terms(text: str) -> str:
-    """The terms of a text joined by spaces: those of its statements, `ASKED`, then those of its questions."""
+    """The terms of a text joined by spaces: those of its statements, `QUESTION_MARKER`, then those of its questions."""
     if "?" not in text and "？" not in text and "؟" not in text:
         return " ".join(tokens(text))
     statements: list[str] = []
     questions: list[str] = []
     for sentence in SENTENCE_END.split(text):
         (questions if _QUESTION.search(sentence) else statements).extend(tokens(sentence))
-    return " ".join([*statements, ASKED, *questions] if questions else statements)
+    return " ".join([*statements, QUESTION_MARKER, *questions] if questions else statements)
 
 
 @lru_cache(maxsize=1)
@@ -260,7 +268,7 @@ POSTINGS_BUDGET = 12_000
 """The most postings one query reads, rarest terms first. With 100k documents an unpruned OR took 210 ms, pruned 5 ms."""
 
 
-def prune(frequency: Mapping[str, int]) -> list[str]:
+def prune_terms(frequency: Mapping[str, int]) -> list[str]:
     """The terms to search for, rarest first, within the budget; always the rarest one."""
     kept: list[str] = []
     spent = 0

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["DATA", "hedge_in", "hedge_pattern", "read_table", "word_class"]
+__all__ = ["DATA", "find_hedge", "hedge_pattern", "read_table", "word_class"]
 
 DATA = Path(__file__).parent / "data"
 
@@ -33,7 +33,7 @@ def _phrases(classes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(phrase.replace("_", " ") for name in classes for phrase in word_class("hedges", name)))
 
 
-def hedge_in(prepared: str, *classes: str) -> str:
+def find_hedge(prepared: str, *classes: str) -> str:
     """The first hedge of these classes in a text of words between single spaces; "" for none."""
     return next((phrase for phrase in _phrases(classes) if f" {phrase} " in prepared), "")
 

@@ -14,15 +14,15 @@ from engram.model.errors import StoreError
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.protocol import Store
-from engram.store.records import CURRENT
-from engram.text.display import counted
+from engram.store.records import CURRENT_STATUSES
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.gates.proposal import Conflict, Neighbour
 
-STATE = "doctor"
+SURVEY_STATE = "doctor"
 """The name of the state: the interval, and the pairs by id."""
-MOST_PAIRS = 200
+MAX_PAIRS = 200
 """Pairs that are listed: somebody has to read them. With so many open, a run compares no further."""
 
 Changed = tuple[float, str]
@@ -44,11 +44,11 @@ class Survey:
     @property
     def extent(self) -> str:
         """How much was compared, in words."""
-        memories = counted(self.memories, "memory with its neighbours", "memories with their neighbours")
-        done = f"compared {memories} ({counted(self.compared, 'pair')})"
+        memories = format_count(self.memories, "memory with its neighbours", "memories with their neighbours")
+        done = f"compared {memories} ({format_count(self.compared, 'pair')})"
         if not self.left:
             return done
-        left = counted(self.left, "memory is still to be compared", "memories are still to be compared")
+        left = format_count(self.left, "memory is still to be compared", "memories are still to be compared")
         return f"{done}; {left}: run it again, or with more --seconds"
 
 
@@ -76,11 +76,11 @@ class ConflictSurvey:
         later = order[bisect_right(order, high) :] if high else []
         earlier = order[: bisect_left(order, low)][::-1] if low else order[::-1]
         numbers = self.store.numbers([memory_id for _, memory_id in order])
-        brought = _brought(order[len(earlier) : len(order) - len(later)] if low else [], numbers, state)
+        brought = _late_arrivals(order[len(earlier) : len(order) - len(later)] if low else [], numbers, state)
         survey = Survey([pair for pair in _pairs(state) if self._is_open(pair)])
         fresh = {*later, *brought}
         for number, change in enumerate([*brought, *later, *earlier]):
-            if (number and timer() >= until) or len(survey.pairs) >= MOST_PAIRS:
+            if (number and timer() >= until) or len(survey.pairs) >= MAX_PAIRS:
                 break
             if change in fresh:
                 survey.pairs = [pair for pair in survey.pairs if change[1] not in pair]
@@ -96,7 +96,7 @@ class ConflictSurvey:
 
     def _state(self) -> Mapping[str, Any]:
         try:
-            return self.store.state(STATE)
+            return self.store.state(SURVEY_STATE)
         except StoreError:
             return {}  # only how far earlier runs came
 
@@ -106,32 +106,32 @@ class ConflictSurvey:
             made |= {"from": list(low), "through": list(high)}
         # A store that cannot be written, or is busy, is compared again next time.
         with suppress(StoreError):
-            self.store.change_state(STATE, lambda _: made)
+            self.store.change_state(SURVEY_STATE, lambda _: made)
 
     def _compare(self, change: Changed, survey: Survey, *, with_later: bool) -> int:
         """Compare a memory with its neighbours that were changed before it, or with all of them; returns how many."""
         memory = self.store.get(change[1])
-        if memory is None or memory.status not in CURRENT:
+        if memory is None or memory.status not in CURRENT_STATUSES:
             return 0
-        near = [one for one in self._near(memory) if with_later or change_of(one.memory) < change]
-        for conflict in _serious(memory, near):
+        near = [one for one in self._find_neighbours(memory) if with_later or change_of(one.memory) < change]
+        for conflict in _find_conflicts(memory, near):
             pair = (memory.id, conflict.other.id)
             if self._is_open(pair) and pair[::-1] not in survey.pairs:
                 survey.pairs.append(pair)
         return len(near)
 
-    def _near(self, memory: Memory) -> "Sequence[Neighbour]":
-        from engram.decisions.known import OtherKnown, propose
+    def _find_neighbours(self, memory: Memory) -> "Sequence[Neighbour]":
+        from engram.decisions.known import ExcludingLookup, propose
 
         numbers = list(self.store.numbers([memory.id]).values())
         vectors = self.store.vectors(numbers) if numbers else None
         vector = vectors[0] if vectors is not None else None
-        return OtherKnown(self.store, vector, CURRENT, own=memory.id).near(propose(memory))
+        return ExcludingLookup(self.store, vector, CURRENT_STATUSES, own=memory.id).near(propose(memory))
 
     def _is_open(self, pair: tuple[str, str]) -> bool:
         """Whether both are current and nobody has said how they relate: a link between them counts as settled."""
         found = [self.store.get(memory_id) for memory_id in pair]
-        both = [memory for memory in found if memory is not None and memory.status in CURRENT]
+        both = [memory for memory in found if memory is not None and memory.status in CURRENT_STATUSES]
         return len(both) == 2 and not any(
             link.target in pair and link.type not in _BY_USE for memory in both for link in memory.associations
         )
@@ -141,7 +141,7 @@ _BY_USE = frozenset(("co_accessed", "semantic", "temporal", "entity"))
 """Links that are made by use or by likeness, not by somebody's word."""
 
 
-def _serious(memory: Memory, near: "Sequence[Neighbour]") -> "list[Conflict]":
+def _find_conflicts(memory: Memory, near: "Sequence[Neighbour]") -> "list[Conflict]":
     from engram.gates.neighbourhood import Neighbourhood
     from engram.gates.proposal import Proposal
     from engram.text.tokens import tokens
@@ -156,7 +156,7 @@ def change_of(memory: Memory) -> Changed:
     return (changed.timestamp() if changed is not None else 0.0, memory.id)
 
 
-def _brought(inside: Sequence[Changed], numbers: Mapping[str, int], state: Mapping[str, Any]) -> list[Changed]:
+def _late_arrivals(inside: Sequence[Changed], numbers: Mapping[str, int], state: Mapping[str, Any]) -> list[Changed]:
     """Of the memories in the compared interval, those that came into the store after it was compared, such as an import's."""
     mark = state.get("number")
     return [change for change in inside if numbers.get(change[1], 0) > mark] if isinstance(mark, int) else []

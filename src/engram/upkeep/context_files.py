@@ -18,7 +18,7 @@ from engram.model.errors import EngramError, InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, field
 from engram.model.report import Finding
 from engram.recall.prompt.budget import Counter
-from engram.recall.prompt.context_block import ContextBlock, build_block, rendered, unfit
+from engram.recall.prompt.context_block import ContextBlock, block_lines, build_block, reason_to_omit
 from engram.recall.prompt.context_markers import (
     find_block,
     quoted_ids,
@@ -28,17 +28,17 @@ from engram.recall.prompt.context_markers import (
 )
 from engram.recall.query import ScopeResolver
 from engram.store.protocol import Filters, Store
-from engram.store.purge import says
+from engram.store.purge import contains_words
 from engram.store.scopes import repository_of
-from engram.text.display import counted
+from engram.text.display import format_count
 
-STATE = "context"
+CONTEXT_STATE = "context"
 """The name of the state that lists the files."""
 LIMIT, TIER, BUDGET = 30, 1, 2000
 TIERS = (1, 2, 3)
-_LONGEST = 10_000
+_MAX_BUDGET = 10_000
 # How often to start again because somebody else wrote the file in the meantime.
-_TRIES = 3
+_MAX_WRITE_TRIES = 3
 
 Change = Literal["created", "updated", "removed", "deleted", "unchanged"]
 
@@ -97,14 +97,16 @@ class BlockOptions:
     limit: int = LIMIT
     budget: int = BUDGET
 
-    def checked(self, prefix: str = "") -> "BlockOptions":
+    def validate(self, prefix: str = "") -> "BlockOptions":
         """The options themselves; raises `InvalidInput` for a number that cannot be used. A `prefix` comes before its name."""
         if type(self.tier) is not int or self.tier not in TIERS:
             raise InvalidInput(f"{prefix}tier must be 1, 2 or 3, not {self.tier!r}")
         if type(self.limit) is not int or not 1 <= self.limit <= 1000:
             raise InvalidInput(f"{prefix}limit must be a whole number between 1 and 1000, not {self.limit!r}")
-        if type(self.budget) is not int or not 50 <= self.budget <= _LONGEST:
-            raise InvalidInput(f"{prefix}budget must be a whole number between 50 and {_LONGEST}, not {self.budget!r}")
+        if type(self.budget) is not int or not 50 <= self.budget <= _MAX_BUDGET:
+            raise InvalidInput(
+                f"{prefix}budget must be a whole number between 50 and {_MAX_BUDGET}, not {self.budget!r}"
+            )
         return self
 
 
@@ -120,18 +122,18 @@ class ContextFiles:
     def update(
         self, paths: Sequence[Path], options: BlockOptions, *, remove: bool = False, dry_run: bool = False
     ) -> list[ContextUpdate]:
-        """Write, replace or remove the block of each file; without paths, of the one `chosen` finds.
+        """Write, replace or remove the block of each file; without paths, of the one `default_file` finds.
 
         Every file is read before any is written: one that is refused leaves all of them as they were.
         """
-        options.checked()
-        named = [self.directory / path.expanduser() for path in paths] or [self.chosen(remove=remove)]
+        options.validate()
+        named = [self.directory / path.expanduser() for path in paths] or [self.default_file(remove=remove)]
         plans = {plan.file.path: plan for plan in [self._plan(path, options, remove) for path in named]}
         if dry_run:
             return [plan.outcome() for plan in plans.values()]
         return [self._carry_out(plan, options, remove) for plan in plans.values()]
 
-    def chosen(self, *, remove: bool = False) -> Path:
+    def default_file(self, *, remove: bool = False) -> Path:
         """The file to use where none is named: of the instruction files here or at the repository's root, the one with a block, else the first."""
         top = repository_of(self.directory)
         folders = dict.fromkeys([self.directory, *([top] if top is not None else [])])
@@ -164,7 +166,7 @@ class ContextFiles:
             scopes = ScopeResolver(self.store, folder, self.clock).scopes_from(None)
         listed = self.store.listing(Filters(scopes=scopes, statuses=("active",), valid_at=now))
         found = with_disputes(self.store, listed)
-        least = self.count("\n".join(rendered({})))
+        least = self.count("\n".join(block_lines({})))
         if options.budget < least:
             raise InvalidInput(f"A budget of {options.budget} tokens is too small (minimum {least}).")
         return build_block(
@@ -178,11 +180,11 @@ class ContextFiles:
         )
 
     def _carry_out(self, plan: _PlannedFile, options: BlockOptions, remove: bool) -> ContextUpdate:
-        for _ in range(_TRIES):
+        for _ in range(_MAX_WRITE_TRIES):
             if not remove:
                 # First: a file with a block that no purge finds is worse than an entry without a block.
                 _note(self.store, plan.file.path, plan.created)
-            if _written(plan):
+            if _write_plan(plan):
                 if remove:
                     _forget(self.store, plan.file.path)
                 return plan.outcome()
@@ -190,7 +192,7 @@ class ContextFiles:
         raise Refused(f"{plan.file.name} keeps changing while it is written; close what writes it, and run this again")
 
 
-def _written(plan: _PlannedFile) -> bool:
+def _write_plan(plan: _PlannedFile) -> bool:
     """Write a plan; False if somebody else changed the file. A file that is up to date is not touched."""
     if plan.text is None:
         return remove_user_file(plan.file)
@@ -207,7 +209,7 @@ def _has_block(path: Path) -> bool:
 # -- the list of files
 
 
-def _here() -> str:
+def _host_name() -> str:
     return os.uname().nodename
 
 
@@ -217,28 +219,28 @@ def _entries(state: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_for(entry: Mapping[str, Any], path: Path) -> bool:
-    return entry.get("path") == str(path) and entry.get("host") == _here()
+    return entry.get("path") == str(path) and entry.get("host") == _host_name()
 
 
 def _entry(store: Store, path: Path) -> dict[str, Any]:
     """What the state says of a file; {} for one that has no block."""
-    return next((entry for entry in _entries(store.state(STATE)) if _is_for(entry, path)), {})
+    return next((entry for entry in _entries(store.state(CONTEXT_STATE)) if _is_for(entry, path)), {})
 
 
 def _note(store: Store, path: Path, created: bool) -> None:
     if _entry(store, path):
         return
-    added = {"host": _here(), "path": str(path), **({"created": True} if created else {})}
-    store.change_state(STATE, lambda state: {"files": [*_without(state, path), added]})
+    added = {"host": _host_name(), "path": str(path), **({"created": True} if created else {})}
+    store.change_state(CONTEXT_STATE, lambda state: {"files": [*_without(state, path), added]})
 
 
 def _forget(store: Store, path: Path) -> None:
-    def left(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    def without_file(state: Mapping[str, Any]) -> Mapping[str, Any]:
         files = _without(state, path)
         return {"files": files} if files else {}
 
     if _entry(store, path):
-        store.change_state(STATE, left)
+        store.change_state(CONTEXT_STATE, without_file)
 
 
 def _without(state: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
@@ -247,7 +249,9 @@ def _without(state: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
 
 def context_files(store: Store) -> list[Path]:
     """The files of this host that have a block."""
-    return [Path(str(entry["path"])) for entry in _entries(store.state(STATE)) if entry.get("host") == _here()]
+    return [
+        Path(str(entry["path"])) for entry in _entries(store.state(CONTEXT_STATE)) if entry.get("host") == _host_name()
+    ]
 
 
 # -- doctor
@@ -261,22 +265,24 @@ def context_finding(store: Store, now: datetime) -> Finding:
         return Finding.of(
             "context", False, str(error), "delete that file; `engram gen-context FILE` lists its file again"
         )
-    problems = [line for path in paths for line in _outdated(store, path, now)]
+    problems = [line for path in paths for line in _find_outdated_quotes(store, path, now)]
     if problems:
         return Finding("context", "advice", "; ".join(problems), "`engram gen-context FILE` writes the block again")
     return Finding.of(
-        "context", True, f"{counted(len(paths), 'file')} with a block, all current" if paths else "no file has a block"
+        "context",
+        True,
+        f"{format_count(len(paths), 'file')} with a block, all current" if paths else "no file has a block",
     )
 
 
-def _outdated(store: Store, path: Path, now: datetime) -> list[str]:
+def _find_outdated_quotes(store: Store, path: Path, now: datetime) -> list[str]:
     try:
         ids = quoted_ids(read_user_file(path).text, str(path))
     except EngramError as error:
         return [str(error)]
     except OSError as error:
         return [f"{path}: {error.strerror or error}"]
-    gone = [one for one in ids if (memory := store.get(one)) is None or unfit(memory, now)]
+    gone = [one for one in ids if (memory := store.get(one)) is None or reason_to_omit(memory, now)]
     return [f"{path} quotes {', '.join(gone[:3])}, which is no longer current"] if gone else []
 
 
@@ -286,19 +292,19 @@ def _outdated(store: Store, path: Path, now: datetime) -> list[str]:
 def purge_context_files(store: Store, ids: Collection[str], texts: Collection[str]) -> tuple[str, ...]:
     """Remove memories from every block; returns what is out of reach: other hosts' files, refused ones, and the user's own words."""
     try:
-        listed = _entries(store.state(STATE))
+        listed = _entries(store.state(CONTEXT_STATE))
     except StoreError as error:
         return (f"{error}; blocks in instruction files may quote it: run `engram gen-context` for them",)
     elsewhere = [
         f"{entry.get('path')} on {entry.get('host')}: its block may quote it; run `engram gen-context` there"
         for entry in listed
-        if entry.get("host") != _here()
+        if entry.get("host") != _host_name()
     ]
-    return (*elsewhere, *(line for path in context_files(store) for line in _purged(store, path, ids, texts)))
+    return (*elsewhere, *(line for path in context_files(store) for line in _purge_file(store, path, ids, texts)))
 
 
-def _purged(store: Store, path: Path, ids: Collection[str], texts: Collection[str]) -> list[str]:
-    for _ in range(_TRIES):
+def _purge_file(store: Store, path: Path, ids: Collection[str], texts: Collection[str]) -> list[str]:
+    for _ in range(_MAX_WRITE_TRIES):
         try:
             file = read_user_file(path)
             left = without_memories(file.text, ids, str(path))
@@ -306,7 +312,7 @@ def _purged(store: Store, path: Path, ids: Collection[str], texts: Collection[st
                 _forget(store, path)
                 return []
             if left == file.text or replace_user_file(file, left):
-                return _left_in(path, left, texts, changed=left != file.text)
+                return _remaining_quotes(path, left, texts, changed=left != file.text)
         except EngramError as error:
             return [f"{error}; its block may quote it"]
         except OSError as error:
@@ -314,8 +320,8 @@ def _purged(store: Store, path: Path, ids: Collection[str], texts: Collection[st
     return [f"{path} keeps changing while it is written; its block may quote it"]
 
 
-def _left_in(path: Path, text: str, texts: Collection[str], *, changed: bool) -> list[str]:
+def _remaining_quotes(path: Path, text: str, texts: Collection[str], *, changed: bool) -> list[str]:
     own = without_block(text, str(path))
-    said = any(says(own, one) for one in texts)
+    said = any(contains_words(own, one) for one in texts)
     lines = [f"{path}: contains the same words outside of Engram's block"] if said else []
     return [*lines, *([f"earlier versions of {path}, in git or in an editor"] if changed else [])]

@@ -7,9 +7,9 @@ from engram.model.report import Finding
 from engram.settings import read_settings
 from engram.store import hook_log, spool
 from engram.store.home import CONFIG, Home, default_cache, default_root, expanded
-from engram.text.display import counted, notice
+from engram.text.display import format_count, notice
 
-MANY_SESSIONS = 50
+MANY_WAITING_SESSIONS = 50
 """So many waiting sessions mean that nothing harvests them."""
 
 _ADVICE = "run `engram harvest`, or `engram worker`"
@@ -24,24 +24,24 @@ def hook_findings(home: Home | None) -> list[Finding]:
 
 def _findings(root: Path, cache: Path, *, is_server: bool) -> list[Finding]:
     failed = hook_log.failures(*hook_log.logs_of(root, cache))
-    waiting = spool.waiting(root)
+    waiting = spool.count_waiting(root)
     if any(not one.recovered for one in failed):
-        told = "; ".join(map(_told, failed))
+        told = "; ".join(map(_describe_failure, failed))
         return [Finding.of("hooks", False, told, "when the cause is mended, the next run of the hook clears this")]
     if not failed and not waiting and not (root / "state" / "hooks").is_dir():
         return []
-    parts = [*map(_told, failed)] or ["no failures"]
-    parts.append(f"{counted(waiting, 'session waits', 'sessions wait')} to be harvested")
-    advice = _ADVICE if waiting >= MANY_SESSIONS else ""
+    parts = [*map(_describe_failure, failed)] or ["no failures"]
+    parts.append(f"{format_count(waiting, 'session waits', 'sessions wait')} to be harvested")
+    advice = _ADVICE if waiting >= MANY_WAITING_SESSIONS else ""
     if is_server and read_settings(root / CONFIG)[0].prompt_recall:
         parts.append("no memories are added to prompts, since these are compared with local stores only")
         advice = advice or "`engram config hooks.prompt_recall false` if you do not expect that"
     return [Finding.of("hooks", True, "; ".join(parts), advice)]
 
 
-def _told(one: hook_log.HookFailure) -> str:
+def _describe_failure(one: hook_log.HookFailure) -> str:
     at = datetime.fromtimestamp(one.at, UTC)
     since = ", and works again" if one.recovered else ""
     return notice(
-        f"{one.event} failed {counted(one.count, 'time')}, last {at:%Y-%m-%d %H:%M} UTC{since}: {one.message}"
+        f"{one.event} failed {format_count(one.count, 'time')}, last {at:%Y-%m-%d %H:%M} UTC{since}: {one.message}"
     )

@@ -8,26 +8,26 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from engram.decisions.conflicts import outdated
-from engram.decisions.versions import contradicted
+from engram.decisions.conflicts import update_target
+from engram.decisions.versions import contradiction_target
 from engram.model.lazy import dataclass, field
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.model.report import Finding
 from engram.rules.eligibility import is_effective, is_stale
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT
-from engram.text.display import counted
+from engram.store.records import CURRENT_STATUSES
+from engram.text.display import format_count
 from engram.upkeep.conflict_survey import Changed, ConflictSurvey, change_of
 
 LOW_CONFIDENCE = 0.5
 UNSEEN_BY_PEOPLE = ("harvest", "import")
 """`learned_by` of memories that nobody has looked at until they are verified."""
-READING = 0.8
+READING_SHARE = 0.8
 """The share of the time for reading at most; what is left, and no less than the rest of it, is for comparing pairs."""
-PAGE = 2000
-EXAMPLES = 5
-MOST_IDS = 100
+MEMORIES_PER_PAGE = 2000
+MAX_EXAMPLES = 5
+MAX_LISTED_IDS = 100
 """The ids a finding lists for programs."""
 
 
@@ -40,7 +40,7 @@ class _Affected:
 
     def add(self, memory: Memory) -> None:
         self.count += 1
-        if len(self.ids) < MOST_IDS:
+        if len(self.ids) < MAX_LISTED_IDS:
             self.ids.append(memory.id)
 
 
@@ -77,13 +77,13 @@ class _MemoryCensus:
             self.unverified.add(memory)
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         return self.read >= self.total
 
     @property
-    def rest(self) -> str:
+    def progress_note(self) -> str:
         """How much was read, where that is not everything."""
-        return "" if self.complete else f" (checked {self.read:,} of {self.total:,}; --seconds N takes longer)"
+        return "" if self.is_complete else f" (checked {self.read:,} of {self.total:,}; --seconds N takes longer)"
 
 
 def memory_findings(
@@ -91,8 +91,8 @@ def memory_findings(
 ) -> list[Finding]:
     """Stale, doubtful, unverified and conflicting memories, found in about so many seconds."""
     end = timer() + seconds
-    census = _census(store, now, end - (1 - READING) * seconds, timer)
-    compare_until = max(end, timer() + (1 - READING) * seconds)
+    census = _census(store, now, end - (1 - READING_SHARE) * seconds, timer)
+    compare_until = max(end, timer() + (1 - READING_SHARE) * seconds)
     return [
         _finding(
             census, census.stale, "stale", "is past its horizon", "are past their horizon",
@@ -113,8 +113,8 @@ def memory_findings(
 
 
 def _census(store: Store, now: datetime, until: float, timer: Callable[[], float]) -> _MemoryCensus:
-    census = _MemoryCensus(store.count(Filters(statuses=CURRENT)))
-    for page in _pages(store, CURRENT, until, timer):
+    census = _MemoryCensus(store.count(Filters(statuses=CURRENT_STATUSES)))
+    for page in _pages(store, CURRENT_STATUSES, until, timer):
         for memory in page:
             census.add(memory, now)
     census.total = max(census.total, census.read)
@@ -124,10 +124,10 @@ def _census(store: Store, now: datetime, until: float, timer: Callable[[], float
 def _pages(store: Store, statuses: Sequence[str], until: float, timer: Callable[[], float]) -> Iterator[list[Memory]]:
     """Memories, newest first, until the time is over; at least one page."""
     filters, offset = Filters(statuses=tuple(statuses)), 0
-    while page := store.listing(filters, PAGE, offset):
+    while page := store.listing(filters, MEMORIES_PER_PAGE, offset):
         yield page
         offset += len(page)
-        if len(page) < PAGE or timer() >= until:
+        if len(page) < MEMORIES_PER_PAGE or timer() >= until:
             return
 
 
@@ -135,14 +135,14 @@ def _finding(
     census: _MemoryCensus, found: _Affected, code: str, one: str, many: str, fix: str, none: str = ""
 ) -> Finding:
     if not found.count:
-        return Finding.of(code, True, f"{none or f'no memory {one}'}{census.rest}")
+        return Finding.of(code, True, f"{none or f'no memory {one}'}{census.progress_note}")
     named = _examples(found.ids)
     message = f"1 memory {one}: {named}" if found.count == 1 else f"{found.count:,} memories {many}, such as {named}"
-    return Finding(code, "advice", f"{message}{census.rest}", fix, found.count, tuple(found.ids))
+    return Finding(code, "advice", f"{message}{census.progress_note}", fix, found.count, tuple(found.ids))
 
 
 def _examples(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:EXAMPLES])
+    return ", ".join(ids[:MAX_EXAMPLES])
 
 
 # -- conflicts
@@ -150,25 +150,27 @@ def _examples(ids: Sequence[str]) -> str:
 
 def _conflicts(store: Store, census: _MemoryCensus, until: float, timer: Callable[[], float]) -> Finding:
     waiting = [memory.id for memory in _contradicting(store, until, timer)]
-    waiting += [memory.id for memory in census.may_supersede if outdated(store.get, memory) is not None]
+    waiting += [memory.id for memory in census.may_supersede if update_target(store.get, memory) is not None]
     keyed = [ids for ids in census.keys.values() if len(ids) > 1]
-    survey = ConflictSurvey(store).run(census.changes, until, timer, complete=census.complete)
+    survey = ConflictSurvey(store).run(census.changes, until, timer, complete=census.is_complete)
     parts, fixes = [], []
     if waiting:
         parts.append(f"{len(waiting):,} open in the review queue, such as {_examples(waiting)}")
         fixes.append("`engram review` settles them")
     if keyed:
-        named = ", ".join(" and ".join(ids[:3]) for ids in keyed[:EXAMPLES])
-        parts.append(f"{counted(len(keyed), 'conflict key')} with more than one current memory: {named}")
+        named = ", ".join(" and ".join(ids[:3]) for ids in keyed[:MAX_EXAMPLES])
+        parts.append(f"{format_count(len(keyed), 'conflict key')} with more than one current memory: {named}")
         fixes.append("`engram forget ID` retires the outdated one")
     if survey.pairs:
-        named = ", ".join(" and ".join(pair) for pair in survey.pairs[:EXAMPLES])
-        parts.append(f"{counted(len(survey.pairs), 'pair')} that seem to disagree: {named}")
+        named = ", ".join(" and ".join(pair) for pair in survey.pairs[:MAX_EXAMPLES])
+        parts.append(f"{format_count(len(survey.pairs), 'pair')} that seem to disagree: {named}")
         fixes.append("`engram relate NEWER OLDER --type may_supersede` puts a pair before `engram review`")
     message = "; ".join([*(parts or ["no conflicting pair"]), survey.extent])
     ids = dict.fromkeys([*waiting, *(i for group in (*keyed, *survey.pairs) for i in group)])
     count = len(waiting) + len(keyed) + len(survey.pairs)
-    return Finding("conflicts", "advice" if parts else "ok", message, "; ".join(fixes), count, tuple(ids)[:MOST_IDS])
+    return Finding(
+        "conflicts", "advice" if parts else "ok", message, "; ".join(fixes), count, tuple(ids)[:MAX_LISTED_IDS]
+    )
 
 
 def _contradicting(store: Store, until: float, timer: Callable[[], float]) -> Iterator[Memory]:
@@ -176,5 +178,5 @@ def _contradicting(store: Store, until: float, timer: Callable[[], float]) -> It
     for page in _pages(store, ("candidate",), until, timer):
         for memory in page:
             linked = any(link.type == CONTRADICTS for link in memory.associations)
-            if linked and contradicted(store.get, memory) is not None:
+            if linked and contradiction_target(store.get, memory) is not None:
                 yield memory

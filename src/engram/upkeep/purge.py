@@ -8,10 +8,10 @@ from typing import Final
 
 from engram.decisions.authority import is_rejected_by_person, refuse_outranked, refuse_overturning
 from engram.decisions.change import Change
-from engram.decisions.conflicts import waiting_on
+from engram.decisions.conflicts import contradicting_candidates
 from engram.decisions.execution import execute_change
 from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import VERSIONS
+from engram.decisions.versions import VERSION_STATUSES
 from engram.model.event import Session, quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
@@ -21,18 +21,18 @@ from engram.review.lineage import Lineages
 from engram.rules.scopes import ancestors, may_change
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import is_redacted
-from engram.store.history import ENGRAM, OUT
-from engram.store.ledger import CONVERSATION, ledger_scope
+from engram.store.history import ENDED_STATUSES, ENGRAM_ACTOR
+from engram.store.ledger import CONVERSATION_PREFIX, ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.purge import (
-    DOCUMENT,
+    DOCUMENT_PREFIX,
     QuotingRecord,
-    goes_with,
+    contains_words,
+    is_removed_with,
     is_sentence,
     quoting_lines,
-    says,
-    spoken_in,
     texts_of,
+    texts_of_event,
     without_counts,
 )
 from engram.store.references import Scopes
@@ -60,7 +60,7 @@ class Purger:
         done = {i for report in reports for i in report.ids}
         ids = [i for i in ids if i not in done]
         if not ids:
-            return _joined(reports)
+            return _merge_reports(reports)
         drawn = [memory_id for memory_id in self._drawn_from(ids) if memory_id not in ids]
         memories = [memory for memory in map(self.store.get, [*ids, *drawn]) if memory is not None]
         _refuse_purge(self.store, memories, actor)
@@ -68,7 +68,7 @@ class Purger:
         recorded = begin_purge(self.store, self.clock(), wanted, actor=actor, drawn=drawn, memories=memories)
         purged = self._destroy(wanted, drawn, actor)
         end_purge(self.store, recorded)
-        return _joined([*reports, purged])
+        return _merge_reports([*reports, purged])
 
     def resume(self, begun: UnfinishedPurge) -> Purged:
         """The report of an interrupted purge, now finished."""
@@ -81,7 +81,7 @@ class Purger:
             left = [i for i in begun.ids if self._is_left(i)]
             after = self._destroy(left, begun.drawn, begun.actor) if left else before
         end_purge(self.store, begun)
-        return replace(_joined([before, after]), ids=tuple(sorted({*begun.ids, *before.ids, *after.ids})))
+        return replace(_merge_reports([before, after]), ids=tuple(sorted({*begun.ids, *before.ids, *after.ids})))
 
     def _is_left(self, record_id: str) -> bool:
         event = self.store.event(record_id)
@@ -103,7 +103,7 @@ class Purger:
         event = self.store.event(event_id)
         return event is not None and QUOTED_EVENT in event.metadata
 
-    def purge_owned(
+    def purge_exactly(
         self, memories: Sequence[str], events: Sequence[str], *, actor: str, kept: Collection[str] = ()
     ) -> Purged:
         """Destroy only these: others with the same words stay, and so does what is `kept`, whatever it is drawn from."""
@@ -112,15 +112,15 @@ class Purger:
 
     def _destroy(self, ids: Sequence[str], drawn: Collection[str], actor: str) -> Purged:
         ids = list(dict.fromkeys(ids))
-        quotes = [text for i in ids if (event := self.store.event(i)) is not None for text in spoken_in(event)]
+        quotes = [text for i in ids if (event := self.store.event(i)) is not None for text in texts_of_event(event)]
         owners = {scope for i in ids if (scope := self.store.owner_of(i)) is not None}
         for memory_id in ids:
             memory = self.store.get(memory_id)
-            if memory is None or memory.status not in VERSIONS:
+            if memory is None or memory.status not in VERSION_STATUSES:
                 continue
-            if memory.lineage or waiting_on(self.store, [memory_id]):
+            if memory.lineage or contradicting_candidates(self.store, [memory_id]):
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
-        shared = self._let_go(ids, actor)
+        shared = self._release_shared_facts(ids, actor)
         merged = self._detach_merged(ids, actor)
         # First: after a crash, the purge that is completed does not know of files outside of the store.
         beyond = self._clean_context_files(ids)
@@ -143,7 +143,11 @@ class Purger:
         if not events:
             return []
         known = self.store.listing(Filters(statuses=None))
-        drawn = [memory for memory in known if self._rests_on(memory, events) and not self._elsewhere(memory, events)]
+        drawn = [
+            memory
+            for memory in known
+            if self._has_evidence_in(memory, events) and not self._other_evidence(memory, events)
+        ]
         contexts = {(memory.lineage, memory.context) for memory in drawn if memory.lineage and memory.context}
         return [
             *(memory.id for memory in drawn),
@@ -151,19 +155,19 @@ class Purger:
         ]
 
     @staticmethod
-    def _rests_on(memory: Memory, events: Collection[str]) -> bool:
+    def _has_evidence_in(memory: Memory, events: Collection[str]) -> bool:
         return any(evidence.event in events for evidence in memory.evidence)
 
-    def _elsewhere(self, memory: Memory, events: Collection[str]) -> tuple[Evidence, ...]:
+    def _other_evidence(self, memory: Memory, events: Collection[str]) -> tuple[Evidence, ...]:
         """A fact's other evidence: events besides these that still have their content."""
         others = [evidence for evidence in memory.evidence if evidence.event not in events]
         return tuple(one for one in others if (event := self.store.event(one.event)) is not None and event.content)
 
-    def _let_go(self, ids: Collection[str], actor: str) -> list[QuotingRecord]:
+    def _release_shared_facts(self, ids: Collection[str], actor: str) -> list[QuotingRecord]:
         """Remove these events from the evidence of facts that others state too; returns those others."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         known = self.store.listing(Filters(statuses=None)) if events else []
-        shared = [memory.id for memory in known if memory.id not in ids and self._rests_on(memory, events)]
+        shared = [memory.id for memory in known if memory.id not in ids and self._has_evidence_in(memory, events)]
         others: list[QuotingRecord] = []
         for memory_id in shared:
             memory = execute_change(
@@ -194,7 +198,10 @@ class Purger:
         """Memories that still repeat purged events, whole or a sentence: their evidence is elsewhere, or they have none."""
         for memory in self.store.listing(Filters(statuses=None)) if quotes else ():
             sentence = memory.statement if is_sentence(memory.statement) else ""
-            if any(says(memory.statement, quote) or (sentence and says(quote, sentence)) for quote in quotes):
+            if any(
+                contains_words(memory.statement, quote) or (sentence and contains_words(quote, sentence))
+                for quote in quotes
+            ):
                 yield QuotingRecord(memory.id, memory.scope)
 
     def _forget_redacted(self) -> None:
@@ -225,7 +232,7 @@ def _remove_evidence(memory_id: str, events: Collection[str], memories: LockedMe
     if memory is None:
         return None
     left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
-    after = memory.but(evidence=left, updated=memories.now)
+    after = memory.replace(evidence=left, updated=memories.now)
     memories.put(after)
     return after
 
@@ -235,7 +242,7 @@ def _detach_merged(memory_id: str, successor: str, memories: LockedMemories) -> 
     memory = memories.get(memory_id)
     if memory is None or memory.superseded_by != successor:
         return False
-    memories.put(memory.but(superseded_by="", updated=memories.now))
+    memories.put(memory.replace(superseded_by="", updated=memories.now))
     return True
 
 
@@ -248,9 +255,9 @@ def finish_purge(store: Store, clock: Callable[[], datetime], ref: str, scopes: 
         return None
     purger = Purger(store, clock)
     if begun := [one for one in unfinished_purges(store) if one.includes(ref) and _may_finish(one, scopes)]:
-        return as_owner_sees(_joined([purger.resume(one) for one in begun]), scopes)
+        return as_owner_sees(_merge_reports([purger.resume(one) for one in begun]), scopes)
     # An older version recorded a purge in the store's own files alone.
-    return store.purge([], actor=ENGRAM) if scopes is None and ref in store.interrupted_purge() else None
+    return store.purge([], actor=ENGRAM_ACTOR) if scopes is None and ref in store.interrupted_purge() else None
 
 
 def as_owner_sees(purged: Purged, scopes: Scopes) -> Purged:
@@ -268,16 +275,16 @@ def finish_purges(store: Store, clock: Callable[[], datetime]) -> list[Purged]:
     return [Purger(store, clock).resume(begun) for begun in unfinished_purges(store)]
 
 
-def _joined(reports: Sequence[Purged]) -> Purged:
+def _merge_reports(reports: Sequence[Purged]) -> Purged:
     """Several reports in one."""
 
-    def joined(name: str) -> tuple[str, ...]:
+    def merge_lines(name: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(line for report in reports for line in getattr(report, name)))
 
-    return Purged(ids=joined("ids"), remaining=joined("remaining"), out_of_reach=joined("out_of_reach"))
+    return Purged(ids=merge_lines("ids"), remaining=merge_lines("remaining"), out_of_reach=merge_lines("out_of_reach"))
 
 
-PURGED = "purged"
+PURGED_GOAL = "purged"
 """The goal of a purged task."""
 _WORD = re.compile(r"[^\W\d_]{6,}")
 
@@ -305,16 +312,16 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
     _refuse_purge(store, contents.memories, actor)
     rejected = [] if rank_of(actor) == Rank.PERSON else _rejections(store, contents.memories)
     ids = [memory.id for memory in contents.memories]
-    earlier = [begun for begun in unfinished_purges(store) if begun.scope and _within(begun.scope, scope)]
+    earlier = [begun for begun in unfinished_purges(store) if begun.scope and _is_within(begun.scope, scope)]
     begun = begin_purge(store, clock(), [*ids, *contents.events], actor=actor, scope=scope, memories=contents.memories)
     # First: after a crash the purge is completed, and by then none of this may be left.
     for session in contents.sessions:
         store.save_record(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
     for task in contents.tasks:
-        store.change_checkpoints(task.id, _blanked)
-        store.change_task(task.id, lambda run: _emptied(run, clock()))
+        store.change_checkpoints(task.id, _blank_checkpoint)
+        store.change_task(task.id, lambda run: _blank_task(run, clock()))
     _drop_states(store, contents.ledgers)
-    purged = Purger(store, clock).purge_owned(ids, contents.events, actor=actor, kept=rejected)
+    purged = Purger(store, clock).purge_exactly(ids, contents.events, actor=actor, kept=rejected)
     for one in (*earlier, begun):
         end_purge(store, one)
     stay = (
@@ -329,7 +336,7 @@ def _refuse_purge(store: Store, memories: Iterable[Memory], actor: str) -> None:
     """Raise `Refused` where an actor may not destroy one of these; a purged rejection could be proposed again."""
     for memory in memories:
         refuse_outranked(actor, memory, "purge")
-        if memory.status in OUT:
+        if memory.status in ENDED_STATUSES:
             refuse_overturning(actor, memory, store.history(memory.id))
 
 
@@ -340,22 +347,24 @@ def _rejections(store: Store, memories: Iterable[Memory]) -> list[str]:
 
 
 def _contents_of(store: Store, scope: str) -> _ScopeContents:
-    memories = [memory for memory in store.listing(Filters(statuses=None)) if _within(memory.scope, scope)]
-    tasks = [task for task in store.list_records(TaskRun, statuses=TASK_STATES) if _within(task.scope, scope)]
-    sessions = [one for one in store.list_records(Session) if one.scopes and _within(one.scopes[0], scope)]
+    memories = [memory for memory in store.listing(Filters(statuses=None)) if _is_within(memory.scope, scope)]
+    tasks = [task for task in store.list_records(TaskRun, statuses=TASK_STATES) if _is_within(task.scope, scope)]
+    sessions = [one for one in store.list_records(Session) if one.scopes and _is_within(one.scopes[0], scope)]
     ledgers = dict.fromkeys(
         [*(task.id for task in tasks), *(session.id for session in sessions), *_ledgers(store, scope)]
     )
     logged = [event for ledger in ledgers for event in store.events(ledger)]
     # Events elsewhere that these memories cite belong to them, unless another owner recorded them.
     cited = [(evidence.event, memory.scope) for memory in memories for evidence in memory.evidence]
-    owned = [event for event, owner in cited if goes_with(store.owner_of(event) or "", owner)]
+    owned = [event for event, owner in cited if is_removed_with(store.owner_of(event) or "", owner)]
     events = dict.fromkeys([*(event.id for event in logged), *(i for i in owned if store.event(i) is not None)])
     words = {word for event in logged for word in _words(event.content)}
     words |= {
         word for memory in memories for text in (memory.statement, *memory.tags, *memory.cues) for word in _words(text)
     }
-    named = [name for name in ledgers if not name.startswith((CONVERSATION, DOCUMENT)) and words & _words(name)]
+    named = [
+        name for name in ledgers if not name.startswith((CONVERSATION_PREFIX, DOCUMENT_PREFIX)) and words & _words(name)
+    ]
     return _ScopeContents(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(ledgers), tuple(named))
 
 
@@ -373,19 +382,28 @@ def _words(text: str) -> set[str]:
 
 def _ledgers(store: Store, scope: str) -> list[str]:
     """Ledgers that belong to a scope, whatever their names."""
-    return [name for name in store.ledgers() if _within(ledger_scope(store, name), scope)]
+    return [name for name in store.ledgers() if _is_within(ledger_scope(store, name), scope)]
 
 
-def _within(scope: str, wanted: str) -> bool:
+def _is_within(scope: str, wanted: str) -> bool:
     return wanted in ancestors(scope)
 
 
-def _emptied(task: TaskRun, now: datetime) -> TaskRun:
+def _blank_task(task: TaskRun, now: datetime) -> TaskRun:
     return replace(
-        task, goal=PURGED, outcome="", session="", metadata={}, status="deleted", updated=now, ended=task.ended or now
+        task,
+        goal=PURGED_GOAL,
+        outcome="",
+        session="",
+        metadata={},
+        status="deleted",
+        updated=now,
+        ended=task.ended or now,
     )
 
 
-def _blanked(point: Checkpoint) -> Checkpoint:
+def _blank_checkpoint(point: Checkpoint) -> Checkpoint:
     """A checkpoint without its text."""
-    return Checkpoint(point.id, point.task, point.number, point.created, PURGED, through=point.through, kind=point.kind)
+    return Checkpoint(
+        point.id, point.task, point.number, point.created, PURGED_GOAL, through=point.through, kind=point.kind
+    )

@@ -18,7 +18,7 @@ from engram.rules.scopes import parse_scope
 from engram.store.protocol import Filters, Store
 from engram.store.repositories import git_top, main_worktree, resolve_path
 from engram.store.scopes import LINKS_STATE, earlier_scopes, scope_links, scope_of
-from engram.text.display import counted
+from engram.text.display import format_count
 
 PLACES_STATE = "scope-places"
 """The state with the directories in which each scope was used."""
@@ -40,7 +40,7 @@ class DirectoryScope:
     def notices(self) -> list[str]:
         """What a person should decide, one sentence each."""
         found = [
-            f"{counted(number, 'memory', 'memories')} of {old} may belong to this repository, whose scope is now {self.scope}. "
+            f"{format_count(number, 'memory', 'memories')} of {old} may belong to this repository, whose scope is now {self.scope}. "
             f"Only a person can say: `engram scope --link {old}` if so, `engram scope --separate` if not"
             for old, number in self.earlier.items()
         ]

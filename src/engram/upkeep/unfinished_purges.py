@@ -13,7 +13,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.protocol import Store
 
-PREFIX = "purge/"
+PURGE_PREFIX = "purge/"
 """The beginning of the names of these states."""
 _TOKEN_BYTES = 6
 _DIGEST_BYTES = 16
@@ -39,7 +39,7 @@ class UnfinishedPurge:
         return ref in self.ids or _digest(ref) in self.names
 
     @property
-    def repetition(self) -> str:
+    def repeat_command(self) -> str:
         """How to finish it, for a person."""
         if self.scope:
             return f'`Engram.purge("{self.scope}")` again'
@@ -65,7 +65,7 @@ def begin_purge(
     names = dict.fromkeys(name for memory in memories for name in (memory.name, *memory.aliases) if name)
     owners = sorted({owner for one in ids if (owner := store.owner_of(one)) is not None})
     begun = UnfinishedPurge(
-        state=f"{PREFIX}{store.new_token(_TOKEN_BYTES)}", ids=tuple(ids), drawn=tuple(drawn), actor=actor, at=now,
+        state=f"{PURGE_PREFIX}{store.new_token(_TOKEN_BYTES)}", ids=tuple(ids), drawn=tuple(drawn), actor=actor, at=now,
         scope=scope, names=tuple(map(_digest, names)), owners=tuple(owners),
     )  # fmt: skip
     value = {
@@ -84,7 +84,7 @@ def end_purge(store: Store, begun: UnfinishedPurge) -> None:
 def unfinished_purges(store: Store) -> list[UnfinishedPurge]:
     """The recorded purges, oldest first; one whose record cannot be read is left to the doctor, who reports the state."""
     found = []
-    for name in store.states(PREFIX):
+    for name in store.states(PURGE_PREFIX):
         try:
             value = store.state(name)
             if value:

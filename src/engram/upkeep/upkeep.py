@@ -22,27 +22,27 @@ from engram.store.protocol import Filters, Progress, Store
 from engram.store.references import Scopes, find_document
 from engram.store.reports import Pruned, Purged, SyncReport
 from engram.store.states import is_paused, set_pause
-from engram.text.display import counted, notice
+from engram.text.display import format_count, notice
 
-SAMPLE = 2000
+NEWEST_SAMPLE = 2000
 """How many of the newest statements are measured, and of the last decisions read."""
-ENOUGH = 20
+MIN_SAMPLE = 20
 """Proposals needed to judge the pass rate, and memories without cues needed to advise `engram enrich`."""
 GATE_DAYS = 30
-SESSIONS_READ = 200
+MAX_SESSIONS_READ = 200
 """How many of the last sessions' summaries the doctor reads."""
-JOBS_READ = 10_000
+MAX_JOBS_READ = 10_000
 """How many open jobs the doctor reads."""
-_MOST_NAMED = 5
-FAR = 2.0
+_MAX_NAMED = 5
+FAR_FACTOR = 2.0
 """A statement is far outside 25–60 words with less than half, or more than twice, of that."""
 
 
-SECONDS = 10.0
+DIAGNOSE_SECONDS = 10.0
 """How long the doctor looks at the memories; reading 100,000 took 8 s on two busy cores."""
 
 
-def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
+def diagnose(store: Store, now: datetime, seconds: float = DIAGNOSE_SECONDS) -> Report:
     """The backend's own findings, then those about ledgers, gates and memories; for the memories it takes about so many seconds."""
     # Every verb of the command line loads this module, and only the doctor needs these.
     from engram.upkeep.context_files import context_finding
@@ -81,7 +81,7 @@ def _unfinished_purges(store: Store) -> list[Finding]:
     return [
         Finding.of(
             "purge", False, f"the purge of {begun.at:%Y-%m-%d %H:%M} has not finished; it may have been interrupted",
-            f"{begun.repetition}, or `engram doctor --repair`, finishes it",
+            f"{begun.repeat_command}, or `engram doctor --repair`, finishes it",
         )
         for begun in unfinished_purges(store)
     ]  # fmt: skip
@@ -99,9 +99,9 @@ def _gates(store: Store, now: datetime) -> Finding:
     since = now - timedelta(days=GATE_DAYS)
     verdicts = store.verdicts(since)
     passed = sum(1 for _, outcome in verdicts if outcome in ("CREATED", "PENDING", "CONTRADICTION", "SUPERSEDED"))
-    asked = counted(max(0, _learned(store, since) - passed), "explicit one was", "explicit ones were")
-    if len(verdicts) < ENOUGH:
-        captured = counted(len(verdicts), "captured proposal")
+    asked = format_count(max(0, _count_learned(store, since) - passed), "explicit one was", "explicit ones were")
+    if len(verdicts) < MIN_SAMPLE:
+        captured = format_count(len(verdicts), "captured proposal")
         message = f"{captured} in {GATE_DAYS} days: too few to judge the pass rate; {asked} stored"
         return Finding.of("gates", True, message)
     rate = passed / len(verdicts)
@@ -116,14 +116,14 @@ def _gates(store: Store, now: datetime) -> Finding:
     return Finding.of("gates", True, detail)
 
 
-def _learned(store: Store, since: datetime) -> int:
+def _count_learned(store: Store, since: datetime) -> int:
     """How many of the last decisions stored what a person, a program or an agent proposed."""
-    last = store.decisions(SAMPLE)
+    last = store.decisions(NEWEST_SAMPLE)
     return sum(1 for one in last if one.op == "learn" and one.at >= since and rank_of(one.actor) >= Rank.AGENT)
 
 
 def _statements(store: Store) -> Finding:
-    memories = store.listing(Filters(statuses=("active",)), SAMPLE)
+    memories = store.listing(Filters(statuses=("active",)), NEWEST_SAMPLE)
     far = [memory for memory in memories if _is_far(memory)]
     low, high = n.STATEMENT_WORDS
     message = f"{len(far)} of {len(memories)} statements are far outside {low}–{high} words"
@@ -135,23 +135,25 @@ def _statements(store: Store) -> Finding:
 def _is_far(memory: Memory) -> bool:
     low, high = n.STATEMENT_WORDS
     words = len(memory.statement.split())
-    return words < low / FAR or words > high * FAR
+    return words < low / FAR_FACTOR or words > high * FAR_FACTOR
 
 
 def _cues(store: Store, now: datetime) -> Finding:
     from engram.capture.enrichment import count_without_cues
 
     count = count_without_cues(store, now)
-    fix = "`engram enrich`, or the skill /enrich, lets your agent write them" if count >= ENOUGH else ""
-    return Finding.of("cues", True, counted(count, "memory lacks cues", "memories lack cues"), fix)
+    fix = "`engram enrich`, or the skill /enrich, lets your agent write them" if count >= MIN_SAMPLE else ""
+    return Finding.of("cues", True, format_count(count, "memory lacks cues", "memories lack cues"), fix)
 
 
 def _captures(store: Store, now: datetime) -> Finding:
-    from engram.capture.buffer_state import IDLE, oldest_turn, waiting_turns
+    from engram.capture.buffer_state import MAX_IDLE_TIME, oldest_turn, waiting_turns
 
     oldest = oldest_turn(store)
-    message = counted(waiting_turns(store), "captured turn waits for extraction", "captured turns wait for extraction")
-    if oldest is None or now - oldest < IDLE:
+    message = format_count(
+        waiting_turns(store), "captured turn waits for extraction", "captured turns wait for extraction"
+    )
+    if oldest is None or now - oldest < MAX_IDLE_TIME:
         return Finding.of("captures", True, message)
     fix = "run `engram worker`, or `engram capture --due` from a timer; `engram capture --flush` extracts them now"
     return Finding.of("captures", True, f"{message}, the oldest since {oldest:%Y-%m-%d %H:%M} UTC", fix)
@@ -161,11 +163,13 @@ def _jobs(store: Store, now: datetime) -> Finding:
     """Jobs that no worker has taken, and those that were given up."""
     from engram.sessions.jobs import LEASE
 
-    jobs = store.list_records(Job, limit=JOBS_READ + 1)
+    jobs = store.list_records(Job, limit=MAX_JOBS_READ + 1)
     due = [job for job in jobs if _is_due(job, now)]
     failed = sum(1 for job in jobs if job.status == "dead")
     number = (
-        f"more than {JOBS_READ:,} jobs wait" if len(jobs) > JOBS_READ else counted(len(due), "job waits", "jobs wait")
+        f"more than {MAX_JOBS_READ:,} jobs wait"
+        if len(jobs) > MAX_JOBS_READ
+        else format_count(len(due), "job waits", "jobs wait")
     )
     message = f"{number} for a worker"
     if due:
@@ -175,7 +179,7 @@ def _jobs(store: Store, now: datetime) -> Finding:
     if any(now - job.run_after > LEASE for job in due):
         fixes.append("`engram worker --once` runs them, `engram worker` keeps running")
     if failed:
-        message += f"; {counted(failed, 'job was', 'jobs were')} given up"
+        message += f"; {format_count(failed, 'job was', 'jobs were')} given up"
         fixes.append("`engram worker --list` says why, `engram worker --retry JOB` tries again")
     return Finding.of("jobs", True, message, "; ".join(fixes))
 
@@ -187,18 +191,18 @@ def _is_due(job: Job, now: datetime) -> bool:
 
 
 def _summaries(store: Store) -> Finding:
-    from engram.sessions.earlier import held_back
+    from engram.sessions.earlier import reason_to_withhold
 
     found = {
         session.id: why
-        for session in store.list_records(Session, limit=SESSIONS_READ)
-        if (why := held_back(store, session))
+        for session in store.list_records(Session, limit=MAX_SESSIONS_READ)
+        if (why := reason_to_withhold(store, session))
     }
     if not found:
         return Finding.of("summaries", True, "none of the last sessions' is held back")
-    reasons = "; ".join(f"{name} {why}" for name, why in list(found.items())[:_MOST_NAMED])
-    more = "; …" if len(found) > _MOST_NAMED else ""
-    told = f"{counted(len(found), 'summary is', 'summaries are')} not injected: {notice(reasons)}{more}"
+    reasons = "; ".join(f"{name} {why}" for name, why in list(found.items())[:_MAX_NAMED])
+    more = "; …" if len(found) > _MAX_NAMED else ""
+    told = f"{format_count(len(found), 'summary is', 'summaries are')} not injected: {notice(reasons)}{more}"
     return Finding.of("summaries", True, told, f"read it: `engram session show {next(iter(found))}`")
 
 
@@ -261,7 +265,7 @@ def _last_injection(store: Store, scopes: Scopes) -> dict[str, Any] | None:
     return {"at": use.at.isoformat(), "session": session, "memories": memories}
 
 
-SLICE = 500
+MEMORIES_PER_FOLD = 500
 """Memories whose uses are folded in by one decision, which limits how long other writers wait."""
 
 
@@ -314,7 +318,7 @@ class Upkeep:
     def fold(self) -> list[str]:
         """Fold in every use not yet folded in, such as those of sessions that never ended."""
         used = self.store.used_since(0)
-        slices = (used[start : start + SLICE] for start in range(0, len(used), SLICE))
+        slices = (used[start : start + MEMORIES_PER_FOLD] for start in range(0, len(used), MEMORIES_PER_FOLD))
         return [memory_id for ids in slices for memory_id in fold(self.store, ids, self.clock())]
 
     def prune(self, *, dry_run: bool = True) -> Pruned:
@@ -343,7 +347,7 @@ class Upkeep:
         """End a pause."""
         set_pause(self.store, False)
 
-    def doctor(self, *, seconds: float = SECONDS) -> Report:
+    def doctor(self, *, seconds: float = DIAGNOSE_SECONDS) -> Report:
         """What is healthy, what is not, and what to do about it; it looks at the memories for about so many seconds."""
         return diagnose(self.store, self.clock(), seconds)
 

@@ -47,19 +47,19 @@ class Signature:
             raise TypeError(f"{call} missing a required argument: {missing!r}")
 
 
-def declared(verb: Verb) -> Callable[[Call], Call]:
+def bind_verb(verb: Verb) -> Callable[[Call], Call]:
     """A decorator for the method of `Engram` behind a verb."""
     signature = Signature(verb)
 
     def decorate(method: Call) -> Call:
         @wraps(method)
-        def checked(self: Any, /, *args: Any, **given: Any) -> Any:
+        def check_and_call(self: Any, /, *args: Any, **given: Any) -> Any:
             signature.check_sizes(args, given)
             signature.check_names(args, given, "Engram")
             return method(self, *args, **given)
 
-        checked.signature = signature  # type: ignore[attr-defined]
-        return cast(Call, checked)
+        check_and_call.signature = signature  # type: ignore[attr-defined]
+        return cast(Call, check_and_call)
 
     return decorate
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engram.model.arguments import LONGEST
+from engram.model.arguments import MAX_INTEGER
 
 
 class WrongValue(ValueError):
@@ -20,7 +20,7 @@ class Kind:
     """Whether an option has no value."""
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         """What it takes, as the end of `NAME must be …`."""
         return "text"
 
@@ -39,7 +39,7 @@ class Kind:
     def decode(self, value: Any) -> Any:
         """The value from JSON. Raises `WrongValue`."""
         if not isinstance(value, str):
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         return value
 
 
@@ -50,14 +50,14 @@ class Text(Kind):
         self.choices, self.least = tuple(choices), least
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         if self.choices:
             return f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
         return "text, and not empty" if self.least else "text"
 
     def parse(self, word: str) -> Any:
         if self.choices and word not in self.choices:
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         return word
 
     def schema(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Text(Kind):
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, str) or len(value) < self.least or (self.choices and value not in self.choices):
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -95,16 +95,16 @@ class Whole(Kind):
         self.least, self.most = least, most
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         return f"a whole number{_limits(self.least, self.most)}"
 
     def parse(self, word: str) -> Any:
         try:
             number = int(word)
         except ValueError:
-            raise WrongValue(self.expected) from None
-        if abs(number) > LONGEST:
-            raise WrongValue(f"a whole number up to {LONGEST}")
+            raise WrongValue(self.requirement) from None
+        if abs(number) > MAX_INTEGER:
+            raise WrongValue(f"a whole number up to {MAX_INTEGER}")
         return number
 
     def schema(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Whole(Kind):
         if isinstance(value, float) and value.is_integer():  # to JSON, 3.0 is one
             value = int(value)
         if type(value) is not int or not _is_within(value, self.least, self.most):
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         return value
 
 
@@ -125,14 +125,14 @@ class Real(Kind):
         self.least, self.most = least, most
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         return f"a number{_limits(self.least, self.most)}"
 
     def parse(self, word: str) -> Any:
         try:
             return float(word)
         except ValueError:
-            raise WrongValue(self.expected) from None
+            raise WrongValue(self.requirement) from None
 
     def schema(self) -> dict[str, Any]:
         return {"type": "number", **_bounds(self.least, self.most)}
@@ -140,7 +140,7 @@ class Real(Kind):
     def decode(self, value: Any) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not _is_within(value, self.least, self.most):
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         return float(value)
 
 
@@ -150,7 +150,7 @@ class Flag(Kind):
     is_flag = True
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         return "true or false"
 
     def schema(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class Flag(Kind):
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, bool):
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         return value
 
 
@@ -171,7 +171,7 @@ class TextList(Kind):
         self.most = most
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         return "a list of texts" + (f", at most {self.most}" if self.most is not None else "")
 
     def schema(self) -> dict[str, Any]:
@@ -180,9 +180,9 @@ class TextList(Kind):
     def decode(self, value: Any) -> Any:
         listed = _split(value) if isinstance(value, str) else value
         if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         if self.most is not None and len(listed) > self.most:
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         return [Text().decode(one) for one in listed]
 
 
@@ -192,7 +192,7 @@ class Pairs(Kind):
     is_many = True
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         return "KEY=VALUE"
 
     def parse(self, word: str) -> Any:
@@ -202,13 +202,13 @@ class Pairs(Kind):
 
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         try:
             return key.strip(), parse_json(value, characters="any")
         except NotJson:
             return key.strip(), value
         except UnreadableData as error:
-            raise WrongValue(f"{self.expected}: {error}") from None
+            raise WrongValue(f"{self.requirement}: {error}") from None
 
     def collect(self, values: list[Any]) -> Any:
         return dict(values)
@@ -218,7 +218,7 @@ class ListsById(Kind):
     """A list of texts for each id."""
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         return "a list of texts for each id"
 
     def schema(self) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class ListsById(Kind):
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, Mapping) or not all(isinstance(one, list) for one in value.values()):
-            raise WrongValue(self.expected)
+            raise WrongValue(self.requirement)
         return {Text().decode(key): TextList().decode(one) for key, one in value.items()}
 
 
@@ -234,7 +234,7 @@ class InPython(Kind):
     """A value that only a program in Python can give, such as a function."""
 
     @property
-    def expected(self) -> str:
+    def requirement(self) -> str:
         return "an object of Python"
 
 

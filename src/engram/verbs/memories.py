@@ -32,9 +32,9 @@ from engram.verbs.shared import (
     IDS,
     MEMORY,
     MEMORY_SCOPE,
-    NAMED,
     NEW_MEMORY,
     NOT_A_SECRET,
+    OPTIONAL_REF,
     OWNER_SCOPE,
     RATIONALE,
     REASON,
@@ -88,7 +88,7 @@ _IN_PLACE = {
 }
 
 
-def _remembered(field: Argument) -> Argument:
+def _adapt_to_remember(field: Argument) -> Argument:
     return field.replace(tool=_REMEMBERED.get(field.name))
 
 
@@ -166,7 +166,7 @@ REMEMBER = Verb(
         STATEMENT.replace(
             tool=Property("One sentence that stands on its own.", name="fact", kind=Text(least=1), default=REQUIRED)
         ),
-        *(_remembered(one) for one in MEMORY),
+        *(_adapt_to_remember(one) for one in MEMORY),
         *NEW_MEMORY,
         SOURCE.replace(default="human"),
         SESSION,
@@ -218,7 +218,7 @@ UPDATE = Verb(
     Without an ID, --name says which memory, and the answer is `UPDATED: NAME`.
     """,
     (
-        NAMED,
+        OPTIONAL_REF,
         Argument(
             "statement",
             TEXT,

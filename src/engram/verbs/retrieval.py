@@ -1,7 +1,7 @@
 """The verbs that find and show memories."""
 
 from engram.model.fields import AskerFilters, Owner, SearchFilters
-from engram.recall.cutoff import HELPFUL, MIN_KNOWN
+from engram.recall.cutoff import INJECT_FLOOR, MIN_KNOWN
 from engram.verbs.declaration import (
     READS,
     Argument,
@@ -28,7 +28,7 @@ from engram.verbs.shared import (
     MEMORY_FILTERS,
     MIN_RELEVANCE,
     MODE,
-    NAMED,
+    OPTIONAL_REF,
     QUERY,
     REF,
     SCOPE_OF_READER,
@@ -169,7 +169,7 @@ INJECT = Verb(
             command=Option("--budget", metavar="TOKENS", help="Token budget of the whole text."),
         ),
         SESSION,
-        MIN_RELEVANCE.replace(default=HELPFUL),
+        MIN_RELEVANCE.replace(default=INJECT_FLOOR),
         flag("block", "--block", "Print a block that quotes memories instead; no use is recorded."),
         option("max_tokens", Whole(), 2000, "--tokens", "N", "With --block: its token budget."),
         option("header", TEXT, "", "--header", "TEXT", "With --block: a first line of your own."),
@@ -247,7 +247,7 @@ SHOW = Verb(
     from, its duplicates, what it contradicts, and why the gates let it through. What was told later and taken for the same is listed
     in its own words, with a number; `engram separate ID N` takes one out.
     """,
-    (NAMED, option("name", TEXT, "", "--name", "NAME", "The memory with this name."), SCOPE_OF_READER),
+    (OPTIONAL_REF, option("name", TEXT, "", "--name", "NAME", "The memory with this name."), SCOPE_OF_READER),
     library=Method("explain_memory", rest=Owner),
     command=Command("memories:show"),
     tool=ToolOffer(
@@ -376,7 +376,7 @@ GET_CONTEXT_BLOCK = Verb(
         Argument("session", TEXT, ""),
         Argument("scope", TEXTS, None),
         Argument("count", InPython(), None),
-        Argument("min_relevance", Real(), HELPFUL),
+        Argument("min_relevance", Real(), INJECT_FLOOR),
     ),
     library=Method("get_context_block", rest=AskerFilters),
     command=NotOffered("`engram inject --block` does this"),

@@ -173,7 +173,7 @@ SCOPE_OF_READER = Argument(
 )
 OWNER_SCOPE = Argument("scope", TEXT, None, tool=OF_OWNER)
 """The owner of a change, where the command line acts as the store's operator."""
-NAMED = REF.replace(command=Positional("[ID]", "Id, name or alias of a memory; or give --name.", default=""))
+OPTIONAL_REF = REF.replace(command=Positional("[ID]", "Id, name or alias of a memory; or give --name.", default=""))
 ANY_VERSION = REF.replace(command=Positional("ID", "Id, name or alias of any version of the fact."))
 REASON = Argument(
     "reason",

@@ -1,7 +1,7 @@
 """The verbs of tasks, their ledgers, conversations and documents."""
 
 from engram.model.fields import Owner
-from engram.recall.cutoff import HELPFUL
+from engram.recall.cutoff import INJECT_FLOOR
 from engram.verbs.declaration import (
     Argument,
     Command,
@@ -184,7 +184,7 @@ CONTEXT_TASK = Verb(
         flag("no_graph", "--no-graph", "Leave out what is linked to the facts."),
         flag("sources", "--sources", "The parts of the task's documents that answer, each with its place."),
         SCOPE_OF_READER,
-        Argument("min_relevance", Real(), HELPFUL, command=Option("--min-relevance", metavar="0–1",
+        Argument("min_relevance", Real(), INJECT_FLOOR, command=Option("--min-relevance", metavar="0–1",
             help="Leave out hits that are less likely to be about the question.")),
         Argument("wordings", TEXTS, ()),
         Argument("max_tokens", Whole(), 4000),

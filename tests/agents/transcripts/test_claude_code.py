@@ -115,7 +115,7 @@ def test_a_half_written_last_line_is_read_once_it_is_whole(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_too_long_is_passed_over_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
     claude_file(tmp_path, "One.", "x" * 5000, "Three.")
     (session,) = stored("claude-code", tmp_path)[0]
     reading = reader_of("claude-code").read(session, 0)

@@ -21,7 +21,7 @@ SERVER = ServerCommand("engram")
 def test_a_harness_is_wired_once_and_unwired_without_a_trace(home: Path, harness: str) -> None:
     config = config_file(find_agent(harness), None)
     assert "engram" in wire(config, SERVER).diff
-    assert config.server_in(config.parsed(config.path.read_text("utf-8"))) == ServerCommand("engram", environment={})
+    assert config.server_in(config.parse(config.path.read_text("utf-8"))) == ServerCommand("engram", environment={})
     assert not wire(config, SERVER).diff
     unwire(config)
     assert [path for path in home.rglob("*") if path.is_file()] == []
@@ -176,7 +176,7 @@ def test_a_large_file_is_changed_and_a_huge_one_refused_with_what_to_add(
     wire(config, SERVER)
     unwire(config)
     assert config.path.read_text() == text
-    monkeypatch.setattr("engram.agents.wiring.registration.LARGEST", len(text) - 1)
+    monkeypatch.setattr("engram.agents.wiring.registration.MAX_AGENT_CONFIG_BYTES", len(text) - 1)
     with pytest.raises(Refused, match=r'bytes \(maximum(?s:.*)by hand(?s:.*)"command": "engram"'):
         wire(config, SERVER)
 

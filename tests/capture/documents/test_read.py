@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram.capture.documents import read
-from engram.capture.documents.read import Skipped, SourceDocument, documents_in, kind_of, read_document
+from engram.capture.documents.read import SkippedFiles, SourceDocument, documents_in, kind_of, read_document
 from engram.model.errors import InvalidInput
 from tests.tables import table
 
@@ -58,7 +58,7 @@ def test_a_folder_a_missing_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "LARGEST", 1024 * 1024)
+    monkeypatch.setattr(read, "MAX_FILE_BYTES", 1024 * 1024)
     with pytest.raises(InvalidInput, match="larger than 1 MB"):
         read_document(written(tmp_path, "big.txt", b"a" * (1024 * 1024 + 1)))
 
@@ -99,7 +99,7 @@ def test_a_folder_gives_its_texts_in_order_and_leaves_out_the_rest(tmp_path: Pat
     written(tmp_path, "empty.md", b"")
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
     (tmp_path / "link.md").symlink_to(tmp_path / "b.md")
-    skipped = Skipped()
+    skipped = SkippedFiles()
     found = list(documents_in(tmp_path, skipped))
     assert [path.relative_to(tmp_path).as_posix() for path in found] == ["a/deep/y.py", "a/z.txt", "b.md"]
     assert {Path(path).name for path, _ in skipped.left_out} == {
@@ -122,16 +122,16 @@ def test_what_gitignore_names_is_left_out(tmp_path: Path, patterns: str, left: l
     for name in ("keep.md", "x.log", "build/out.md", "src/a.py", "src/build.md"):
         written(tmp_path, name, b"words")
     (tmp_path / ".gitignore").write_text(patterns)
-    assert [path.relative_to(tmp_path).as_posix() for path in documents_in(tmp_path, Skipped())] == left
+    assert [path.relative_to(tmp_path).as_posix() for path in documents_in(tmp_path, SkippedFiles())] == left
 
 
 def test_a_gitignore_further_down_counts_for_its_own_folder(tmp_path: Path) -> None:
     for name in ("a/x.md", "b/x.md"):
         written(tmp_path, name, b"words")
     (tmp_path / "a" / ".gitignore").write_text("x.md")
-    assert list(documents_in(tmp_path, Skipped())) == [tmp_path / "b" / "x.md"]
+    assert list(documents_in(tmp_path, SkippedFiles())) == [tmp_path / "b" / "x.md"]
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is not a folder"):
-        list(documents_in(written(tmp_path, "a.md", b"words"), Skipped()))
+        list(documents_in(written(tmp_path, "a.md", b"words"), SkippedFiles()))

@@ -1,11 +1,11 @@
 """What was pasted into a turn is not the person's own."""
 
-from engram.capture.transcripts.pasted import Echoes, own_words, pasted_lines
+from engram.capture.transcripts.pasted import ToolOutputLines, own_words, pasted_lines
 
 
 def own(content: str, *results: str) -> list[str]:
     """The lines that are left of a turn."""
-    echoes = Echoes()
+    echoes = ToolOutputLines()
     for result in results:
         echoes.note(result)
     found = own_words(content, pasted_lines(content, echoes))

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from engram.agents.transcripts.transcript import Role, TranscriptTurn
-from engram.capture.transcripts.windows import WINDOW, windows
+from engram.capture.transcripts.windows import MAX_WINDOW_TURNS, windows
 
 START = datetime(2026, 11, 2, 9, tzinfo=UTC)
 
@@ -20,10 +20,10 @@ def shapes(turns: list[TranscriptTurn], start: int = 0) -> list[tuple[list[str],
 
 
 def test_a_window_is_full_after_some_turns_of_the_user() -> None:
-    keys = [f"k{number}" for number in range(1, WINDOW + 3)]
-    assert shapes([turn(number) for number in range(1, WINDOW + 3)]) == [
-        ([], keys[:WINDOW]),
-        (keys[WINDOW - 6 : WINDOW], keys[WINDOW:]),
+    keys = [f"k{number}" for number in range(1, MAX_WINDOW_TURNS + 3)]
+    assert shapes([turn(number) for number in range(1, MAX_WINDOW_TURNS + 3)]) == [
+        ([], keys[:MAX_WINDOW_TURNS]),
+        (keys[MAX_WINDOW_TURNS - 6 : MAX_WINDOW_TURNS], keys[MAX_WINDOW_TURNS:]),
     ]
 
 

@@ -72,7 +72,7 @@ def inside_a_decision(home: Path, cache: Path) -> dict[str, object]:
         process = 0
         try:
             with mem.store.deciding("update", actor="test") as deciding:
-                deciding.put(target.but(rationale="the parent decided"))
+                deciding.put(target.replace(rationale="the parent decided"))
                 process = os.fork()
         except StoreError as error:
             told.append(str(error))
@@ -88,7 +88,7 @@ def a_child_outlives_the_lock(home: Path, cache: Path) -> dict[str, object]:
     with Engram.open(home, cache=cache, directory=home) as mem:
         target = mem.add(sentence(1))
         with mem.store.deciding("update", actor="test") as deciding:
-            deciding.put(target.but(rationale="decided"))
+            deciding.put(target.replace(rationale="decided"))
             process = os.fork()
             if process == 0:
                 time.sleep(3 * PATIENCE)

@@ -12,8 +12,8 @@ from engram.gates.policies import (
     TypeRule,
     chosen_policy,
     custom_policies,
-    load_policy,
     policy_named,
+    load_policy,
     policy_problems,
 )
 from engram.model.errors import InvalidInput
@@ -63,10 +63,10 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 def test_own_rules_come_before_those_of_the_policy_extended() -> None:
     made = custom_policies(tables(GOOD))
     assert made["shop"].slots[1:] == policy_named("coding_agent").slots
-    assert made["shop"].applied(Memory("", "Use the price list"), typed=False).type == "project"
-    assert made["outlet"].applied(Memory("", "Use the price list"), typed=False).type == "decision"
-    assert made["outlet"].applied(Memory("", "Use pnpm"), typed=False).conflict_key == "package_manager:js"
-    priced = made["outlet"].applied(Memory("", "the price of Shoes is 5", type="fact"), typed=True)
+    assert made["shop"].apply(Memory("", "Use the price list"), typed=False).type == "project"
+    assert made["outlet"].apply(Memory("", "Use the price list"), typed=False).type == "decision"
+    assert made["outlet"].apply(Memory("", "Use pnpm"), typed=False).conflict_key == "package_manager:js"
+    priced = made["outlet"].apply(Memory("", "the price of Shoes is 5", type="fact"), typed=True)
     assert priced.conflict_key == "price:shoe"
 
 

@@ -9,7 +9,7 @@ from tests.tables import table
 
 
 def key(preset: str, statement: str) -> str:
-    return policy_named(preset).applied(Memory("", statement), typed=False).conflict_key
+    return policy_named(preset).apply(Memory("", statement), typed=False).conflict_key
 
 
 APART = [
@@ -130,7 +130,7 @@ def test_the_key_says_where_it_holds(preset: str, statement: str, wanted: str) -
 
 
 def test_a_critical_fact_stays_critical_where_it_holds_somewhere_only() -> None:
-    cap = policy_named("legal").applied(Memory("", "The liability cap for data breaches is $5M"), typed=False)
+    cap = policy_named("legal").apply(Memory("", "The liability cap for data breaches is $5M"), typed=False)
     assert cap.critical_slot == "liability_cap"
 
 
@@ -151,7 +151,7 @@ def test_a_rule_of_ones_own_is_narrowed_too_and_may_name_what_does_not_narrow() 
     price = SlotRule(r"price of (?P<what>\w+) is \S+(?P<aside> in euros)?", conflict_key="price:{what}")
     shop = MemoryPolicy("shop", slots=(price,))
     keys = [
-        shop.applied(Memory("", f"The price of shoes is 5{where}"), typed=False).conflict_key
+        shop.apply(Memory("", f"The price of shoes is 5{where}"), typed=False).conflict_key
         for where in ("", " in winter", " in euros", " for members")
     ]
     assert keys == ["price:shoe", "price:shoe:winter", "price:shoe", "price:shoe:member"]

@@ -8,12 +8,12 @@ import pytest
 
 from engram import Engram
 from engram.gates.policies import MemoryPolicy, SlotRule, TypeRule
-from engram.gates.policies.policy import READ_CHARS, PatternTimeout
+from engram.gates.policies.policy import MAX_RULE_CHARS, PatternTimeout
 from engram.model.errors import Refused
 from engram.model.memory import Memory
 
 SLOW = r"(a+)+$"
-STALLING = "a" * (READ_CHARS - 1) + "!"
+STALLING = "a" * (MAX_RULE_CHARS - 1) + "!"
 HOSTILE = [
     SLOW,
     r"(a|a)*b",
@@ -42,14 +42,14 @@ def test_no_pattern_stalls_a_statement() -> None:
     for pattern in HOSTILE:
         policy = MemoryPolicy("p", slots=(SlotRule(pattern, critical_slot="k"),))
         for text in (STALLING, "ab" * 1000 + "!", "a b " * 500):
-            assert policy.described(Memory("", text), typed=False).statement == text
+            assert policy.apply_leniently(Memory("", text), typed=False).statement == text
 
 
 def test_what_people_write_is_matched() -> None:
     missed = [
         pattern
         for pattern, said in USUAL.items()
-        if MemoryPolicy("p", (TypeRule(pattern, "fact"),)).applied(Memory("", said), typed=False).type != "fact"
+        if MemoryPolicy("p", (TypeRule(pattern, "fact"),)).apply(Memory("", said), typed=False).type != "fact"
     ]
     assert not missed
 
@@ -58,8 +58,8 @@ def test_what_people_write_is_matched() -> None:
 def test_a_pattern_that_times_out_is_named_and_the_rule_does_not_apply(rule: TypeRule) -> None:
     policy = MemoryPolicy("shop", (rule,))
     with pytest.raises(PatternTimeout, match=r"policy 'shop': the pattern .* takes too long"):
-        policy.applied(Memory("", STALLING), typed=False)
-    assert policy.described(Memory("", STALLING, type="decision"), typed=False).type == "decision"
+        policy.apply(Memory("", STALLING), typed=False)
+    assert policy.apply_leniently(Memory("", STALLING, type="decision"), typed=False).type == "decision"
 
 
 def test_a_statement_that_a_pattern_stalls_on_is_rejected_with_the_reason_and_others_are_stored(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_statement_that_a_pattern_stalls_on_is_rejected_with_the_reason_and_ot
 def test_the_presets_run_without_the_regex_library() -> None:
     program = (
         "import sys; from engram.gates.policies import policy_named; from engram.model.memory import Memory; "
-        "policy_named('legal').applied(Memory('', 'The liability cap is $5M'), typed=False); print('regex' in sys.modules)"
+        "policy_named('legal').apply(Memory('', 'The liability cap is $5M'), typed=False); print('regex' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engram.gates.policies import PRESETS, chosen_policy, policy_named
-from engram.gates.policies.policy import MAX_PATTERN_CHARS, READ_CHARS
+from engram.gates.policies.policy import MAX_PATTERN_CHARS, MAX_RULE_CHARS
 from engram.model.memory import Memory
 
 PAGE = (Path(__file__).parents[3] / "docs" / "policies.md").read_text("utf-8")
@@ -25,7 +25,7 @@ def table(preset: str) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_row_is_what_the_preset_says(preset: str) -> None:
     policy = policy_named(preset)
-    found = [(said, policy.applied(Memory("", said), typed=False)) for said, _, _ in table(preset)]
+    found = [(said, policy.apply(Memory("", said), typed=False)) for said, _, _ in table(preset)]
     assert [(said, memory.critical_slot, memory.conflict_key) for said, memory in found] == table(preset)
 
 
@@ -52,9 +52,9 @@ def test_the_configuration_shown_can_be_used() -> None:
     assert shown is not None
     given = tomllib.loads(shown[1])
     policy = chosen_policy(given["policy"], given["policies"])
-    assert policy.applied(Memory("", "the price of Red Shoes is 5"), typed=False).conflict_key == "price:red_shoe"
+    assert policy.apply(Memory("", "the price of Red Shoes is 5"), typed=False).conflict_key == "price:red_shoe"
 
 
 def test_the_limits_are_told() -> None:
-    assert f"first {READ_CHARS:,} characters" in PAGE
+    assert f"first {MAX_RULE_CHARS:,} characters" in PAGE
     assert f"at most {MAX_PATTERN_CHARS:,}" in PAGE

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.gates.policies import PRESETS, MemoryPolicy, SlotRule, TypeRule, policy_named
-from engram.gates.policies.policy import MAX_PATTERN_CHARS, READ_CHARS
+from engram.gates.policies.policy import MAX_PATTERN_CHARS, MAX_RULE_CHARS
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from tests.tables import table
@@ -27,7 +27,7 @@ SHOP = MemoryPolicy(
 
 
 def read(statement: str, policy: MemoryPolicy = SHOP, *, typed: bool = False, **fields: str) -> Memory:
-    return policy.applied(Memory("ENG-1", statement, **fields), typed=typed)  # type: ignore[arg-type]
+    return policy.apply(Memory("ENG-1", statement, **fields), typed=typed)  # type: ignore[arg-type]
 
 
 def test_the_first_rule_that_fits_names_the_type() -> None:
@@ -58,11 +58,11 @@ def test_a_rule_for_some_types_leaves_the_others_alone() -> None:
 
 def test_nothing_to_say_returns_the_very_memory() -> None:
     memory = Memory("ENG-1", "Nothing of that")
-    assert SHOP.applied(memory, typed=False) is memory
+    assert SHOP.apply(memory, typed=False) is memory
 
 
 def test_only_the_beginning_of_a_long_statement_is_read() -> None:
-    assert read("x " * (READ_CHARS // 2) + "on sale").type == "behavioral"
+    assert read("x " * (MAX_RULE_CHARS // 2) + "on sale").type == "behavioral"
     assert read("x " * 100 + "on sale").type == "episodic"
 
 
@@ -148,13 +148,13 @@ def test_any_statement_is_read_alike_twice_and_keeps_what_it_was_given(
 ) -> None:
     policy = policy_named(preset)
     memory = Memory("ENG-1", said, type="semantic", critical_slot=slot, conflict_key=key)
-    once = policy.applied(memory, typed=typed)
-    assert policy.applied(once, typed=typed) == once
+    once = policy.apply(memory, typed=typed)
+    assert policy.apply(once, typed=typed) == once
     assert not slot or once.critical_slot == slot
     assert not key or once.conflict_key == key
     assert not typed or once.type == "semantic"
     changed = {"type": once.type, "critical_slot": once.critical_slot, "conflict_key": once.conflict_key}
-    assert memory.but(**changed) == once
+    assert memory.replace(**changed) == once
 
 
 @table("preset", PRESETS)
@@ -177,6 +177,6 @@ def test_any_statement_is_read_alike_twice_and_keeps_what_it_was_given(
 )
 def test_no_long_statement_takes_long(preset: str, piece: str) -> None:
     policy, started = policy_named(preset), time.thread_time()
-    policy.applied(Memory("", piece * 20_000), typed=False)
-    policy.applied(Memory("", "I live in the user's name must be first deadline " + piece * 2_000), typed=False)
+    policy.apply(Memory("", piece * 20_000), typed=False)
+    policy.apply(Memory("", "I live in the user's name must be first deadline " + piece * 2_000), typed=False)
     assert time.thread_time() - started < BACK_AND_FORTH

@@ -26,7 +26,7 @@ SENTENCES = [row[0] for preset in PRESETS for row in rows(preset)]
 
 
 def read(preset: str, statement: str) -> Memory:
-    return policy_named(preset).applied(Memory("", statement, type=UNTYPED), typed=False)
+    return policy_named(preset).apply(Memory("", statement, type=UNTYPED), typed=False)
 
 
 def shown(preset: str, statement: str) -> tuple[str, str, str, str]:

@@ -60,7 +60,7 @@ def inside_a_decision(mem: Engram) -> dict[str, object]:
     target, told, process = mem.add(sentence(1)), "", 0
     try:
         with mem.store.deciding("update", actor="test", about=[target.id]) as deciding:
-            deciding.put(target.but(rationale="the parent decided"))
+            deciding.put(target.replace(rationale="the parent decided"))
             process = os.fork()
     except StoreError as error:
         told = str(error)
@@ -75,7 +75,7 @@ def working_inside_a_decision(mem: Engram) -> dict[str, object]:
     """A child forked inside a block may use the store for itself, but not the block."""
     target = mem.add(sentence(1))
     with mem.store.deciding("update", actor="test", about=[target.id]) as deciding:
-        deciding.put(target.but(rationale="the parent decided"))
+        deciding.put(target.replace(rationale="the parent decided"))
 
         def work() -> None:
             assert mem.get(target.id).rationale == ""

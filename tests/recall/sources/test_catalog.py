@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from engram.agents.sources.documents import LONGEST_FILE
+from engram.agents.sources.documents import MAX_SOURCE_BYTES
 from engram.agents.sources.places import SourcePlaces
 from engram.agents.sources.source import Source
 from engram.recall.context import KINDS
@@ -98,7 +98,7 @@ def test_the_index_of_an_earlier_version_is_removed(user: SourceHome) -> None:
 def test_a_secret_at_the_end_of_what_is_read_is_not_in_the_index(user: SourceHome, before: str) -> None:
     filler = ("deploys go through staging" + before) * 20_000
     token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-    user.in_project("CLAUDE.md", filler[: LONGEST_FILE - 15] + before + token + "\nmore\n")
+    user.in_project("CLAUDE.md", filler[: MAX_SOURCE_BYTES - 15] + before + token + "\nmore\n")
     refreshed(user.catalog()).close()
     for path in (user.folder / "cache").rglob("*"):
         assert not path.is_file() or token[4:14].encode() not in path.read_bytes()
@@ -195,9 +195,9 @@ def test_two_catalogs_that_fill_the_index_at_once_agree(user: SourceHome) -> Non
     user.in_project("CLAUDE.md", "Deploys go through staging.")
     one, other = user.catalog(), user.catalog()
     keys = [key_of(source) for source in one.documents]
-    assert one.index.known(keys) == other.index.known(keys) == {}
+    assert one.index.indexed_sources(keys) == other.index.indexed_sources(keys) == {}
     assert texts(one, "deploys") == texts(other, "deploys") == ["Deploys go through staging."]
-    assert list(one.index.known(keys)) == keys
+    assert list(one.index.indexed_sources(keys)) == keys
 
 
 def test_vectors_that_were_lost_are_made_again(user: SourceHome) -> None:

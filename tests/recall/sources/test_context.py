@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from engram import Engram
-from engram.recall.context import BUDGET, RECENT, fitted
+from engram.recall.context import MAX_ANSWER_BYTES, MAX_RECENT_BYTES, fit_text
 from tests.recall.sources.home import NOW, SourceHome
 from tests.repositories import make_repository
 
@@ -82,7 +82,7 @@ def test_the_text_keeps_to_the_budget_in_bytes(user: SourceHome, mem: Engram) ->
         user.in_project(
             f".claude/rules/r{number}.md", f"Die Auslieferung {number}: " + "Prüfe größere Änderungen früh. " * 60
         )
-    for budget in (500, 900, 3_000, BUDGET):
+    for budget in (500, 900, 3_000, MAX_ANSWER_BYTES):
         found = mem.recall_context("Auslieferung größere Änderungen", budget=budget)
         assert 0 < len(found.text.encode()) <= budget
     assert mem.recall_context("Auslieferung größere Änderungen", budget=500).stopped == "budget"
@@ -183,7 +183,7 @@ def test_without_a_query_the_end_of_a_long_session_is_kept(user: SourceHome, mem
     found = mem.recall_context()
     assert found.sections[-1].text.startswith("turn 99 ")
     assert not any(section.text.startswith("turn 0 ") for section in found.sections)
-    assert len(found.text.encode()) <= RECENT
+    assert len(found.text.encode()) <= MAX_RECENT_BYTES
 
 
 def test_a_single_turn_beyond_the_budget_is_shown_in_part(user: SourceHome, mem: Engram) -> None:
@@ -220,9 +220,9 @@ def test_cancelling_without_a_query_returns_what_was_read(user: SourceHome, mem:
 
 def test_a_text_is_cut_at_a_sentence_and_stays_valid() -> None:
     text = "Größere Änderungen brauchen Zeit. " * 20
-    made = fitted(text, 200)
+    made = fit_text(text, 200)
     assert made.endswith("Zeit. …") and len(f"“{made}”".encode()) <= 200
-    assert len(fitted("ä" * 500, 100).encode()) <= 100
+    assert len(fit_text("ä" * 500, 100).encode()) <= 100
 
 
 # -- no write ever touches a source

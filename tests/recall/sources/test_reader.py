@@ -39,7 +39,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[SecondReader]:
         made.append(self)
 
     monkeypatch.setattr(SecondReader, "__init__", noted)
-    monkeypatch.setattr(reader, "SHARED", 2)
+    monkeypatch.setattr(reader, "MIN_SHARED_SOURCES", 2)
     monkeypatch.setattr(reader, "_processors", lambda: 2)
     return made
 
@@ -67,8 +67,8 @@ def test_the_second_process_answers_by_itself(user: SourceHome, sources: list[So
     try:
         assert second.send(7, sources[0])
         found: dict[int, ReadSource] = {}
-        while not found and not second.lost():
-            found = second.received(1)
+        while not found and not second.take_back_pending():
+            found = second.collect_answers(1)
         assert found == {7: read_source(sources[0], user.catalog().places)}
     finally:
         second.close()
@@ -86,7 +86,7 @@ def test_a_process_that_stays_silent_is_given_up(
     user: SourceHome, sources: list[Source], started: list[SecondReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "_START", "import sys; sys.stdin.buffer.read()")
-    monkeypatch.setattr(reader, "SILENT_S", 2 * reader.WAIT_S)
+    monkeypatch.setattr(reader, "SILENT_S", 2 * reader.POLL_SECONDS)
     found = list(read_in_order(sources, user.catalog().places, lambda: False))
     assert found == alone(sources, user)
     [second] = started

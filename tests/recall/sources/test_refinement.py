@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.llm.model import LanguageModel, ModelSettings
-from engram.recall.expansion import refining
+from engram.recall.expansion import model_refiner
 from engram.store.states import StoreSpend
 from tests.llm.replaying import Server, raw, said, serving
 from tests.recall.sources.home import NOW, SourceHome
@@ -80,7 +80,7 @@ def test_a_model_that_could_not_read_the_question_is_not_asked_again(
     mem: Engram, server: Server, passed_on: bool
 ) -> None:
     assert mem.model is not None
-    refine = refining(mem.model)
+    refine = model_refiner(mem.model)
     mem._recaller.refine = lambda question, at: refine(replace(question, confidence=0.0), at)
     server.script = [raw({"error": {"message": "no such model"}}, 404)]
     question = "how do deploys work?"

@@ -14,7 +14,7 @@ from pathlib import Path
 from engram.model.lazy import cached_property, dataclass, lazy_pattern
 from engram.store.repositories import git_folder, is_submodule_of, resolve_path
 
-TEXTS = (".md", ".markdown", ".mdx", ".txt")
+TEXT_SUFFIXES = (".md", ".markdown", ".mdx", ".txt")
 """Endings of files that the user's own files may name outside of a repository."""
 _PRIVATE_NAME = lazy_pattern(
     r"/(?:\.git|\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.docker|\.netrc|\.npmrc|\.pypirc|\.pgpass|\.git-credentials"
@@ -44,7 +44,7 @@ class AgentFolder:
     foreign: Mapping[str, int]
     """Folders in it with files of others, and how many folders below them a boundary is."""
 
-    def has(self, path: str) -> bool:
+    def is_own_file(self, path: str) -> bool:
         """Whether a file is the user's or the organisation's own."""
         return is_below(path, self.path) or bool(self.managed and is_below(path, self.managed))
 
@@ -108,7 +108,7 @@ class FileAccess:
             return top
         if top := next(filter(None, (known.boundary(folder) for known in self.folders)), ""):
             return top
-        if any(known.has(folder) for known in self.folders) or is_below(self.home, self.project):
+        if any(known.is_own_file(folder) for known in self.folders) or is_below(self.home, self.project):
             return ""
         return self.project if is_below(folder, self.project) else ""
 
@@ -123,9 +123,9 @@ class FileAccess:
 
     def _is_users(self, folder: str, target: str) -> bool:
         """Whether a file outside of any repository is one that the user's own files may name: text, and not hidden."""
-        if not target.lower().endswith(TEXTS) and not Path(target).is_dir():
+        if not target.lower().endswith(TEXT_SUFFIXES) and not Path(target).is_dir():
             return False
-        own = [known for known in self.folders if known.has(folder)]
+        own = [known for known in self.folders if known.is_own_file(folder)]
         if any(known.managed and is_below(target, known.managed) for known in own):
             return True
         for known in own or self.folders:

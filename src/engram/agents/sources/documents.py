@@ -12,11 +12,11 @@ from engram.agents.transcripts.session import time_of
 from engram.disk import reading_real
 from engram.model.lazy import dataclass, field
 
-LONGEST_FILE = 256 * 1024
+MAX_SOURCE_BYTES = 256 * 1024
 """Bytes of a file that are read."""
-MOST_FILES = 2_000
+MAX_SOURCE_FILES = 2_000
 """Files of one kind that are looked at below one folder."""
-DEEPEST = 12
+MAX_SOURCE_DEPTH = 12
 """Folders below a folder of rules or skills."""
 
 
@@ -62,7 +62,7 @@ def read_text(path: Path) -> str:
     """The beginning of a file, by its real path; "" if it cannot be read. Bytes that are no UTF-8 are replaced."""
     try:
         with reading_real(path) as file:
-            data = file.read(LONGEST_FILE + 1)
+            data = file.read(MAX_SOURCE_BYTES + 1)
     except OSError:
         return ""
     # As "utf-8-sig" decodes it, which is a module of its own to load.
@@ -71,9 +71,9 @@ def read_text(path: Path) -> str:
 
 def _whole_lines(data: bytes) -> bytes:
     """A file's beginning up to the last line end within the limit, else the last space: half a secret would not be recognised as one."""
-    if len(data) <= LONGEST_FILE:
+    if len(data) <= MAX_SOURCE_BYTES:
         return data
-    cut = data[:LONGEST_FILE]
+    cut = data[:MAX_SOURCE_BYTES]
     return cut[: max(cut.rfind(b"\n"), 0) or max(cut.rfind(b" "), 0)]
 
 
@@ -81,10 +81,10 @@ def files_below(places: SourcePlaces, folder: Path, name: str, ending: str) -> I
     """The files below `folder / name` whose name has this ending, in order; a linked folder is entered once, if its link may lead there."""
     real = places.find_real(folder, name)
     entered = set[str]()
-    waiting, left = [(str(folder / name), real, 0)] if real else [], MOST_FILES
+    waiting, left = [(str(folder / name), real, 0)] if real else [], MAX_SOURCE_FILES
     while waiting:
         at, target, depth = waiting.pop()
-        if depth > DEEPEST or target in entered:
+        if depth > MAX_SOURCE_DEPTH or target in entered:
             continue
         entered.add(target)
         folders = []

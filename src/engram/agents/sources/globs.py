@@ -15,7 +15,7 @@ MAX_GLOB_CHARS = 1_000
 FOLDERS = "**"
 
 
-def expanded(pattern: str) -> list[str]:
+def expand_glob(pattern: str) -> list[str]:
     """The patterns without braces that a pattern stands for: `*.{ts,tsx}` is `*.ts` and `*.tsx`."""
     waiting, done = [pattern], list[str]()
     while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
@@ -23,7 +23,7 @@ def expanded(pattern: str) -> list[str]:
         if (inner := _braces(one)) is not None:
             start, end, parts = inner
             waiting[:0] = [one[:start] + part + one[end + 1 :] for part in parts]
-        elif (whole := _with_folders_apart(one)) is not None:
+        elif (whole := _split_alternatives(one)) is not None:
             waiting[:0] = whole
         else:
             done.append(one)
@@ -50,7 +50,7 @@ def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
     return start, end, [pattern[begin + 1 : stop] for begin, stop in pairwise(edges)]
 
 
-def _with_folders_apart(pattern: str) -> list[str] | None:
+def _split_alternatives(pattern: str) -> list[str] | None:
     """For a `**` inside a name, as in `src/**.ts`, the two patterns it stands for: in this folder, and in one below."""
     folders = pattern.split("/")
     for number, name in enumerate(folders):
@@ -65,8 +65,8 @@ def _with_folders_apart(pattern: str) -> list[str] | None:
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """One pattern that `expanded` returned, for a path relative to the project with `/` between its parts.
+def compile_glob(pattern: str) -> re.Pattern[str]:
+    """One pattern that `expand_glob` returned, for a path relative to the project with `/` between its parts.
 
     What follows a `*` or `**` is looked for at the first place that fits, and nowhere else unless it is the last: so a
     path is never tried in all the ways in which several stars could share it.
@@ -123,7 +123,7 @@ def _set(inner: str) -> str:
 
 def matches(pattern: str, path: str) -> bool:
     """Whether a path relative to the project matches a glob."""
-    return any(compiled(one).fullmatch(path) for one in expanded(pattern))
+    return any(compile_glob(one).fullmatch(path) for one in expand_glob(pattern))
 
 
 def fixed_folder(pattern: str) -> str:

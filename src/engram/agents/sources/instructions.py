@@ -11,9 +11,9 @@ from engram.agents.sources.places import SourcePlaces, real_file
 from engram.model.lazy import lazy_pattern
 from engram.text.markup import strip_code_spans, strip_comments
 
-MOST_HOPS = 5
+MAX_IMPORT_HOPS = 5
 """Imports of imports that are followed, as agents do."""
-MOST_IMPORTS = 200
+MAX_IMPORTS = 200
 MAX_IMPORT_CHARS = 1_000
 """Characters of an imported path; no file has a longer one."""
 MAX_PUNCTUATION = 8
@@ -58,8 +58,8 @@ def _add_with_imports(documents: Documents, folder: Path, name: str) -> None:
     """Add a file and what it imports, hop by hop; every file once, so that a cycle ends."""
     target = documents.add_below("instructions", folder, name)
     waiting = [(target, folder / name)] if target is not None else []
-    left = MOST_IMPORTS
-    for _ in range(MOST_HOPS):
+    left = MAX_IMPORTS
+    for _ in range(MAX_IMPORT_HOPS):
         imported = []
         for origin, named in waiting:
             for wanted in imports_of(read_text(origin)):

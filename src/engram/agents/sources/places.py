@@ -76,30 +76,28 @@ class SourcePlaces:
         find = agent.folder.find_managed
         return self.managed.get(agent.name) or (find() if find is not None else None)
 
-    def cached(self, make: "Callable[[SourcePlaces], Made]") -> "Made":
+    def make_once(self, make: "Callable[[SourcePlaces], Made]") -> "Made":
         """What a function makes of these places; made once."""
-        if make not in self._things_made:
-            self._things_made[make] = make(self)
-        made: Made = self._things_made[make]
+        if make not in self._results:
+            self._results[make] = make(self)
+        made: Made = self._results[make]
         return made
 
     @cached_property
-    def _things_made(self) -> dict[Any, Any]:
-        """What `cached` has made."""
+    def _results(self) -> dict[Any, Any]:
+        """What `make_once` has made."""
         return {}
 
-    def holds(self, directory: str) -> bool:
+    def is_in_project(self, directory: str) -> bool:
         """Whether a folder belongs to the project: one of its roots, or below one."""
-        if directory not in self._answers_of_holds:
+        if directory not in self._answers:
             path = Path(directory)
-            self._answers_of_holds[directory] = bool(directory) and any(
-                path.is_relative_to(root) for root in self.roots
-            )
-        return self._answers_of_holds[directory]
+            self._answers[directory] = bool(directory) and any(path.is_relative_to(root) for root in self.roots)
+        return self._answers[directory]
 
     @cached_property
-    def _answers_of_holds(self) -> dict[str, bool]:
-        """What `holds` has answered: the sessions of a project ran in few folders."""
+    def _answers(self) -> dict[str, bool]:
+        """What `is_in_project` has answered: the sessions of a project ran in few folders."""
         return {}
 
     def find_real(self, folder: Path, name: str) -> str:

@@ -10,7 +10,7 @@ from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass
 from engram.readers.json_reader import end_of_blank, parse_json_at
 
-LONGEST_LINE = 16 * 1024 * 1024
+MAX_LINE_BYTES = 16 * 1024 * 1024
 """Bytes; a longer line is passed over, since it would have to be held in memory."""
 _BUFFER = 1024 * 1024
 
@@ -43,10 +43,10 @@ class LineReader:
         with os.fdopen(open_plain(self.path, os.O_RDONLY), "rb", buffering=_BUFFER) as file:
             file.seek(start)
             self.position = start
-            while data := file.readline(LONGEST_LINE):
+            while data := file.readline(MAX_LINE_BYTES):
                 self.size += len(data)
                 begin, whole = self.position, data.endswith(b"\n")
-                if not whole and len(data) == LONGEST_LINE:
+                if not whole and len(data) == MAX_LINE_BYTES:
                     if not self._pass_over(file, begin + len(data)):
                         return
                     continue
@@ -62,7 +62,7 @@ class LineReader:
         """What could not be read, each kind with its number."""
         found = (
             (self._unreadable, "is not JSON and was skipped", "are not JSON and were skipped"),
-            (self._oversized, f"is longer than {LONGEST_LINE >> 20} MiB and was skipped", f"are longer than {LONGEST_LINE >> 20} MiB and were skipped"),
+            (self._oversized, f"is longer than {MAX_LINE_BYTES >> 20} MiB and was skipped", f"are longer than {MAX_LINE_BYTES >> 20} MiB and were skipped"),
             (self._garbled, "contains invalid UTF-8", "contain invalid UTF-8"),
         )  # fmt: skip
         return [
@@ -73,7 +73,7 @@ class LineReader:
 
     def _pass_over(self, file: BinaryIO, position: int) -> bool:
         """Skip the rest of an oversized line; False if the file ends before it does."""
-        while data := file.readline(LONGEST_LINE):
+        while data := file.readline(MAX_LINE_BYTES):
             self.size += len(data)
             position += len(data)
             if data.endswith(b"\n"):

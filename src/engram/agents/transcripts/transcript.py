@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from engram.model.lazy import dataclass
-from engram.text.display import word
+from engram.text.display import safe_word
 
 Role = Literal["user", "assistant", "tool"]
 _LONGEST_NAME = 80
@@ -48,7 +48,7 @@ class Transcript:
     def source(self) -> str:
         """The source of what is said in it: `harness:<harness>:<project>`."""
         return (
-            f"harness:{self.harness}:{word(self.project[:_LONGEST_NAME])}"
+            f"harness:{self.harness}:{safe_word(self.project[:_LONGEST_NAME])}"
             if self.project
             else f"harness:{self.harness}"
         )

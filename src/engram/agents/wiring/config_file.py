@@ -34,7 +34,7 @@ class ConfigFile:
     def _is_toml(self) -> bool:
         return self._form.syntax == "toml"
 
-    def parsed(self, text: str) -> dict[str, Any]:
+    def parse(self, text: str) -> dict[str, Any]:
         """The data of its text. Raises `InvalidInput` where it cannot be read."""
         data = toml_table.parse(text) if self._is_toml else jsonc.parse(text).data if text.strip() else {}
         if not isinstance(data, dict):
@@ -93,7 +93,7 @@ class ConfigFile:
 
     def with_entry(self, text: str, server: ServerCommand) -> str:
         """The text with the entry; checked: everything else says what it said. Keys and comments that the user added to theirs stay."""
-        data = self.parsed(text)
+        data = self.parse(text)
         place, entry, known = self.place(data), self.entry(server), self.entry_in(data)
         if not isinstance(known, dict):
             entry = {**self._form.fixed, **entry}
@@ -122,7 +122,7 @@ class ConfigFile:
 
     def with_entry_of(self, text: str, other: str) -> str:
         """The text with its entry as another text of this file has it; checked likewise. Raises `InvalidInput` if that has none there."""
-        data, others = self.parsed(text), self.parsed(other)
+        data, others = self.parse(text), self.parse(other)
         place, entry = self.place(data), self.entry_in(others)
         if entry is None or place != self.place(others):
             raise InvalidInput("the other text has no such entry")
@@ -135,13 +135,13 @@ class ConfigFile:
 
     def without_entry(self, text: str) -> str:
         """The text without the entry; checked likewise."""
-        data = self.parsed(text)
+        data = self.parse(text)
         change = toml_table.without_table if self._is_toml else jsonc.without_member
         return self._check_result(change(text, self.place(data)), _remove_entry(data, self.place(data)))
 
     def _check_result(self, made: str, wanted: Mapping[str, Any]) -> str:
         try:
-            is_right = _without_empty(self.parsed(made)) == _without_empty(wanted)
+            is_right = _without_empty(self.parse(made)) == _without_empty(wanted)
         except (InvalidInput, RecursionError):
             is_right = False
         if not is_right:

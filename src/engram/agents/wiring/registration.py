@@ -9,14 +9,14 @@ from typing import Any
 
 from engram.agents.wiring.config_file import ConfigFile
 from engram.agents.wiring.server import SERVER, ServerCommand, server_command
-from engram.agents.wiring.user_file import NEW_FILE, UserFile, read_user_file, remove_user_file, replace_user_file
+from engram.agents.wiring.user_file import NEW_FILE_MODE, UserFile, read_user_file, remove_user_file, replace_user_file
 from engram.disk import FILE_MODE, read_bytes, write_temporary
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 
 BACKUP = ".engram-backup"
 """The suffix of the copy of a file as it was before the first change."""
-LARGEST = 64 * 1024 * 1024
+MAX_AGENT_CONFIG_BYTES = 64 * 1024 * 1024
 """Bytes of a file; some agents keep the history of prompts in the same one."""
 _SERVERS_OF = {"zed": "context_servers"}
 """The key under which other clients have their servers, where it is not `mcpServers`."""
@@ -80,7 +80,7 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
 
 def _remove_server(config: ConfigFile, text: str, earlier: str | None) -> str:
     """The text without the entry, or with the one that the user had before it."""
-    data = config.parsed(text)
+    data = config.parse(text)
     if config.entry_in(data) is None:
         return text
     server = config.server_in(data)
@@ -106,13 +106,13 @@ def _needs_backup(config: ConfigFile, text: str, backup: Path) -> bool:
 
 def _has_engram(config: ConfigFile, text: str) -> bool:
     """Whether a text has an entry that `wire` wrote."""
-    server = config.server_in(config.parsed(text))
+    server = config.server_in(config.parse(text))
     return server is not None and server.is_engram
 
 
 def _is_only_entry(config: ConfigFile, text: str) -> bool:
     try:
-        return config.server_in(config.parsed(text)) is not None and config.is_blank(config.without_entry(text))
+        return config.server_in(config.parse(text)) is not None and config.is_blank(config.without_entry(text))
     except InvalidInput:
         return False
 
@@ -132,7 +132,7 @@ def _backup_text(config: ConfigFile, file: UserFile, backup: Path) -> str | None
         return None
     try:
         text = read_bytes(backup).removeprefix(file.mark).decode(file.encoding)
-        config.parsed(text)
+        config.parse(text)
     except (UnicodeDecodeError, InvalidInput):
         return None
     return text
@@ -165,7 +165,7 @@ def read_config(config: ConfigFile) -> UserFile:
         raise Refused(f"{config.path} is a symbolic link that leads back to itself") from None
     if not path.parent.is_dir():
         return UserFile(path, path)
-    return read_user_file(path, LARGEST)
+    return read_user_file(path, MAX_AGENT_CONFIG_BYTES)
 
 
 def _change_text(config: ConfigFile, change: Any) -> str:
@@ -186,7 +186,7 @@ def _name_file_in_errors(config: ConfigFile) -> Iterator[None]:
 
 
 def _write(config: ConfigFile, file: UserFile, text: str) -> None:
-    if not replace_user_file(file, text, NEW_FILE if config.is_shared else FILE_MODE):
+    if not replace_user_file(file, text, NEW_FILE_MODE if config.is_shared else FILE_MODE):
         raise Refused(f"{config.path} is being changed by another program; close it and try again")
 
 

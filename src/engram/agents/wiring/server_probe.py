@@ -16,7 +16,7 @@ from engram.agents.wiring.server import SAFE_PATH
 from engram.model.errors import UnreadableData
 from engram.readers.json_reader import parse_json
 
-PATIENCE = 10.0
+PROBE_SECONDS = 10.0
 """Seconds a server has to answer; some clients wait no longer."""
 _FAREWELL = 2.0
 """Seconds it has to end by itself once its stdin is closed."""
@@ -35,7 +35,7 @@ _DIRECTORY = "/"
 """Where the server is started: the directory of the caller may be a clone, and code may be loaded from there."""
 
 
-def ask_tools(words: Sequence[str], environment: Mapping[str, str], patience: float = PATIENCE) -> str:
+def ask_tools(words: Sequence[str], environment: Mapping[str, str], patience: float = PROBE_SECONDS) -> str:
     """Start a server and ask for its tools: their number as digits, else what went wrong. No process is left behind."""
     with tempfile.TemporaryFile() as stderr:
         try:
@@ -45,7 +45,7 @@ def ask_tools(words: Sequence[str], environment: Mapping[str, str], patience: fl
                 env={**environment, SAFE_PATH: "1"}, cwd=_DIRECTORY, start_new_session=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            return _not_startable(error)
+            return _start_error(error)
         with started.stdin, started.stdout:  # type: ignore[union-attr]
             try:
                 return _tools(started, stderr, patience)
@@ -53,7 +53,7 @@ def ask_tools(words: Sequence[str], environment: Mapping[str, str], patience: fl
                 _end(started)
 
 
-def _not_startable(error: OSError | ValueError) -> str:
+def _start_error(error: OSError | ValueError) -> str:
     if isinstance(error, ValueError):
         return f"it cannot be started: {error}"
     why = {

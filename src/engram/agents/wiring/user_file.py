@@ -12,9 +12,9 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.store.scopes import repository_of
 
-LARGEST = 4 * 1024 * 1024
+MAX_USER_FILE_BYTES = 4 * 1024 * 1024
 """Bytes; an instruction file that agents read whole is far smaller."""
-NEW_FILE = 0o666
+NEW_FILE_MODE = 0o666
 """The mode of a new file, before the umask."""
 # The mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -45,7 +45,7 @@ class UserFile:
         return self.status is not None
 
 
-def read_user_file(path: Path, largest: int = LARGEST) -> UserFile:
+def read_user_file(path: Path, largest: int = MAX_USER_FILE_BYTES) -> UserFile:
     """Read a file. Raises `Refused` for a link out of the repository, and for what is not a text file of reasonable size.
 
     What a killed run left next to it is removed first: it may quote memories, and a second name of the file would be refused.
@@ -96,7 +96,7 @@ def _follow_links(name: Path) -> Path:
     return place
 
 
-def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE) -> bool:
+def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE_MODE) -> bool:
     """Replace the content in one step; False if somebody else changed the file since it was read, and nothing was written.
 
     A file that does not exist yet gets `new_mode`, less the umask.

@@ -10,7 +10,7 @@ from engram.agents.registry import all_agents
 from engram.agents.wiring.config_file import ConfigFile, config_file
 from engram.agents.wiring.registration import read_config, wire
 from engram.agents.wiring.server import SAFE_PATH, SERVER, STORE_VARIABLES, ServerCommand, server_command
-from engram.agents.wiring.server_probe import PATIENCE, ask_tools
+from engram.agents.wiring.server_probe import PROBE_SECONDS, ask_tools
 from engram.disk import read_bytes
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.report import Finding
@@ -20,7 +20,7 @@ _UNSAFE = "`{}` runs Python modules of the directory in which the agent works, w
 _LONGEST_COMMAND = 200
 
 
-def wiring_finding(project: Path | None, *, patience: float = PATIENCE) -> Finding | None:
+def wiring_finding(project: Path | None, *, patience: float = PROBE_SECONDS) -> Finding | None:
     """Whether the servers that agents are told to start answer; None if no agent names one."""
     probe = _Probe(patience)
     found = [*_files(project, probe), *_plugins(probe)]
@@ -133,7 +133,7 @@ def _show_command(server: ServerCommand) -> str:
 def _find_named_server(config: ConfigFile) -> tuple[ServerCommand | None, str]:
     """The server that a file names, and why it cannot be read."""
     try:
-        return config.server_in(config.parsed(read_config(config).text)), ""
+        return config.server_in(config.parse(read_config(config).text)), ""
     except (EngramError, OSError, RuntimeError) as error:
         return None, str(error) if '"engram"' in _raw(config.path) or "engram]" in _raw(config.path) else ""
 

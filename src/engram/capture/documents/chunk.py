@@ -213,7 +213,7 @@ def sections_of(text: str, kind: str) -> Iterator[DocumentSection]:
 MAX_TOKENS = 700
 
 # Shares of the largest chunk: a section below this is tiny, …
-TINY = 1 / 10
+TINY_CHUNK_SHARE = 1 / 10
 # (the header of a file in a diff is long, but useless without its first hunk) …
 TINY_FILE_HEADER = 1 / 4
 # … tiny neighbours are joined up to this, …
@@ -276,7 +276,7 @@ def _groups(splitter: Splitter, sections: Iterable[DocumentSection]) -> Iterator
     for section in sections:
         tokens = _tokens(splitter, section)
         is_file = splitter.kind == "diff" and section.level == MAJOR_LEVEL
-        tiny = tokens <= splitter.max_tokens * (TINY_FILE_HEADER if is_file else TINY)
+        tiny = tokens <= splitter.max_tokens * (TINY_FILE_HEADER if is_file else TINY_CHUNK_SHARE)
         if group is not None and _leads(group, section):
             group.lead = len(group.sections)
         elif group is None or not _joins(splitter.max_tokens, group, section, tokens, tiny):
@@ -331,7 +331,7 @@ def _without_tiny_pieces(splitter: Splitter, pieces: Iterable[Piece]) -> Iterato
 
 def _join_two(splitter: Splitter, one: Piece, other: Piece) -> Piece | None:
     tokens = one.tokens + other.tokens
-    if min(one.tokens, other.tokens) > splitter.max_tokens * TINY or tokens > splitter.max_tokens:
+    if min(one.tokens, other.tokens) > splitter.max_tokens * TINY_CHUNK_SHARE or tokens > splitter.max_tokens:
         return None
     if other.end - one.start > STRETCH:  # blanks have no tokens, so a chunk could get any length
         return None

@@ -15,7 +15,7 @@ from engram.recall.prompt.budget import BudgetItem, Counter, PromptSection, asse
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import Store
 from engram.text.content_hash import quote_hash
-from engram.text.display import notice, quoted, word
+from engram.text.display import notice, quote_text, safe_word
 from engram.text.tokens import missing_terms
 
 CONTEXT_TOKENS = 4_000
@@ -54,7 +54,7 @@ class LongInputContext:
 
 
 @dataclass(slots=True)
-class Citing:
+class CitationReader:
     """Finds chunks and verifies quotes."""
 
     store: Store
@@ -108,7 +108,7 @@ class Citing:
             pairs = [(chunk, latest[str(chunk.payload.get("source", ""))]) for chunk in chunks]
             current = [(chunk, newer) for chunk, newer in pairs if newer is None or newer.task != task.id]
             if len(current) >= limit or len(hits) < wanted or wanted >= MOST_SEARCHED:
-                return [self._marked(chunk, newer) for chunk, newer in current[:limit]]
+                return [self._mark_outdated(chunk, newer) for chunk, newer in current[:limit]]
             wanted = min(MOST_SEARCHED, wanted * 4)
 
     def _latest(self, task: TaskRun, source_id: str) -> Version | None:
@@ -120,7 +120,7 @@ class Citing:
         last = Versions.of(self.store, task.scope, path, "").latest()
         return last if last is not None and last.digest != source.payload.get("digest") else None
 
-    def _marked(self, chunk: Event, newer: Version | None) -> Citation:
+    def _mark_outdated(self, chunk: Event, newer: Version | None) -> Citation:
         citation = self._citation(chunk)
         if newer is None:
             return citation
@@ -133,8 +133,8 @@ class Citing:
         `NotFound` for an unknown id, `InvalidInput` for one without a document.
         """
         checked: list[Citation] = []
-        for event, evidence in self._quoted(ref, scopes):
-            checked.append(self._checked(self._quote(ref, event, evidence)))
+        for event, evidence in self._find_evidence(ref, scopes):
+            checked.append(self._verify_citation(self._quote(ref, event, evidence)))
             if checked[-1].state == "verified":
                 return checked[-1]
         return checked[0]
@@ -154,7 +154,7 @@ class Citing:
         event = self.store.event(event_id)
         return event if scopes is None or (event is not None and self.store.owner_of(event.id) in scopes) else None
 
-    def _quoted(self, ref: str, scopes: Collection[str] | None) -> list[tuple[Event, Evidence | None]]:
+    def _find_evidence(self, ref: str, scopes: Collection[str] | None) -> list[tuple[Event, Evidence | None]]:
         event = self._event(ref, scopes)
         if event is not None:
             return [(event, None)]
@@ -186,7 +186,7 @@ class Citing:
             redacted=bool(payload.get("redacted")),
         )
 
-    def _checked(self, citation: Citation) -> Citation:
+    def _verify_citation(self, citation: Citation) -> Citation:
         if quote_hash(citation.quote) != citation.quote_hash:
             return replace(citation, state="changed", reason="the quote was purged, or the ledger was altered")
         if not citation.path:
@@ -234,7 +234,7 @@ def _in_source(event: Event, place: int) -> int:
 
 
 def _label(citation: Citation) -> str:
-    where = f" {quoted(citation.heading)}" if citation.heading else ""
+    where = f" {quote_text(citation.heading)}" if citation.heading else ""
     start, end = citation.span
     state = f"{citation.state}: {notice(citation.reason)}" if citation.reason else citation.state
-    return f"[{word(citation.id)}] {word(citation.title)}{where} (characters {start}–{end}, {state})"
+    return f"[{safe_word(citation.id)}] {safe_word(citation.title)}{where} (characters {start}–{end}, {state})"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.source import FACT_TYPE, Chunks, SourceText
-from engram.capture.extraction import Extracted
+from engram.capture.extraction import ExtractedFact
 from engram.capture.model_review import FROM_THE_MODEL, INVENTED_QUOTE, review
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_FACTS = 2_000
+MAX_DOCUMENT_FACTS = 2_000
 """Facts stored per document, spread evenly over it; more would bury what people said."""
 # A sentence whose marks add up to this weight is a fact.
-ENOUGH = 2
-FEWEST_WORDS, LONGEST = 4, 1_000
+MIN_FACT_WEIGHT = 2
+MIN_FACT_WORDS, MAX_FACT_CHARS = 4, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class DocumentFacts:
 def facts_of(
     source: SourceText, chunks: Chunks, most: int, model: "LanguageModel | None", progress: Progress
 ) -> DocumentFacts:
-    """The facts of a document: by rules at most `most` per chunk and `MOST_FACTS` in all; a model adds at most `most` per chunk."""
+    """The facts of a document: by rules at most `most` per chunk and `MAX_DOCUMENT_FACTS` in all; a model adds at most `most` per chunk."""
     found = DocumentFacts()
     if most:
         _add_by_rules(found, source, chunks, most)
@@ -101,7 +101,7 @@ class FactSpan(NamedTuple):
 
 def _add_by_rules(found: DocumentFacts, source: SourceText, chunks: Chunks, most: int) -> None:
     # A very long document yields fewer facts per chunk, so that its end is covered too.
-    each = max(1, min(most, MOST_FACTS // max(1, len(chunks))))
+    each = max(1, min(most, MAX_DOCUMENT_FACTS // max(1, len(chunks))))
     chosen: list[tuple[Chunk, Event, FactSpan]] = []
     beyond_chunk = beyond_document = 0
     for chunk, event in chunks:
@@ -109,7 +109,7 @@ def _add_by_rules(found: DocumentFacts, source: SourceText, chunks: Chunks, most
         chosen += [(chunk, event, span) for span in sorted(weighed[:each], key=lambda span: span.start)]
         beyond_chunk += max(0, len(weighed) - most)
         beyond_document += max(0, min(most, len(weighed)) - each)
-    beyond_document += max(0, len(chosen) - MOST_FACTS)
+    beyond_document += max(0, len(chosen) - MAX_DOCUMENT_FACTS)
     for chunk, event, span in _evenly(chosen):
         evidence = source.evidence(chunk, event, span.start, span.end)
         if evidence is not None and is_harmless(span.statement):
@@ -122,16 +122,16 @@ def _add_by_rules(found: DocumentFacts, source: SourceText, chunks: Chunks, most
         )
     if beyond_document:
         found.warnings.append(
-            f"{beyond_document:,} more facts were not stored (maximum {MOST_FACTS:,} per document, spread evenly); the "
+            f"{beyond_document:,} more facts were not stored (maximum {MAX_DOCUMENT_FACTS:,} per document, spread evenly); the "
             "chunks contain the full text"
         )
 
 
 def _evenly(items: Sequence[T]) -> Sequence[T]:
-    """At most `MOST_FACTS` items, at even distances."""
-    if len(items) <= MOST_FACTS:
+    """At most `MAX_DOCUMENT_FACTS` items, at even distances."""
+    if len(items) <= MAX_DOCUMENT_FACTS:
         return items
-    return [items[place * len(items) // MOST_FACTS] for place in range(MOST_FACTS)]
+    return [items[place * len(items) // MAX_DOCUMENT_FACTS] for place in range(MAX_DOCUMENT_FACTS)]
 
 
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
@@ -200,12 +200,12 @@ def _facts_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, FactSpan]]:
     titles = {_NUMBERING.sub("", title) for title in _PATH.split(chunk.heading)}
     for start, end in _prose(text, chunk):
         for found, last in document_sentences(text, start, end):
-            if last - found < 2 * FEWEST_WORDS:
+            if last - found < 2 * MIN_FACT_WORDS:
                 continue
             first = _after_title(text, found, last, titles)
             statement = " ".join(text[first:last].split())
             weight = _weight(statement)
-            if weight >= ENOUGH and statement not in seen:
+            if weight >= MIN_FACT_WEIGHT and statement not in seen:
                 seen.add(statement)
                 yield weight, FactSpan(statement, first, last)
 
@@ -229,7 +229,7 @@ def _prose(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
 
 
 def _weight(statement: str) -> int:
-    if len(statement) > LONGEST or len(statement.split()) < FEWEST_WORDS or statement.endswith("?"):
+    if len(statement) > MAX_FACT_CHARS or len(statement.split()) < MIN_FACT_WORDS or statement.endswith("?"):
         return 0
     if _TABLE_OR_HEADING.match(statement) or statement.upper() == statement or statement.endswith(":"):
         return 0
@@ -250,7 +250,7 @@ def _facts_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, Fa
         for start, end in spans:
             line = text.rfind("\n", 0, start) + 1
             statement = " ".join(text[start:end].split())
-            if len(statement.split()) >= FEWEST_WORDS and (kind == "code" or text.startswith("+", line)):
+            if len(statement.split()) >= MIN_FACT_WORDS and (kind == "code" or text.startswith("+", line)):
                 yield weight, FactSpan(statement, start, end)
 
 
@@ -258,7 +258,7 @@ def _comments(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
     """The spans of comments that warn or oblige. Linear: each line is matched a fixed number of times."""
     at = chunk.start
     for line in text[chunk.start : chunk.end].split("\n"):
-        if len(line) <= LONGEST and (found := _comment(line)):
+        if len(line) <= MAX_FACT_CHARS and (found := _comment(line)):
             yield at + found[0], at + found[1]
         at += len(line) + 1
 
@@ -287,7 +287,7 @@ def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, 
     for place, (_, event) in enumerate(chunks):
         try:
             reading = review(
-                model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}), {}, event.at
+                model, [event], _to_extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}), {}, event.at
             )
         except ModelNonsense:
             unusable += 1
@@ -298,7 +298,7 @@ def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, 
                 "Ingest the document again to let it read all"
             )
             break
-        found.facts += [_stated(event, fact) for fact, _ in reading.facts if _is_fit(event, fact)][:most]
+        found.facts += [_to_stated_fact(event, fact) for fact, _ in reading.facts if _is_fit(event, fact)][:most]
         invented += sum(why == INVENTED_QUOTE for _, why in reading.refused)
         progress("model", place + 1, len(chunks))
     if unusable:
@@ -309,18 +309,18 @@ def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, 
         )
 
 
-def _extracted(facts: Sequence[StatedFact]) -> list[Extracted]:
+def _to_extracted(facts: Sequence[StatedFact]) -> list[ExtractedFact]:
     return [
-        Extracted(fact.statement, FACT_TYPE, 1.0, DOCUMENT_ROLE, 0, fact.evidence.span, "rules")
+        ExtractedFact(fact.statement, FACT_TYPE, 1.0, DOCUMENT_ROLE, 0, fact.evidence.span, "rules")
         for fact in facts
         if fact.evidence.span is not None
     ]
 
 
-def _is_fit(event: Event, fact: Extracted) -> bool:
+def _is_fit(event: Event, fact: ExtractedFact) -> bool:
     """Whether a statement can be stored, is no longer than a fact found by rules, and rests on no redacted secret."""
     is_redacted = bool(event.payload.get("redacted")) and "[redacted:" in event.content[slice(*fact.span)]
-    if is_redacted or len(fact.statement) > LONGEST or not is_harmless(fact.statement):
+    if is_redacted or len(fact.statement) > MAX_FACT_CHARS or not is_harmless(fact.statement):
         return False
     try:
         admit(Memory("", fact.statement))
@@ -329,6 +329,6 @@ def _is_fit(event: Event, fact: Extracted) -> bool:
     return True
 
 
-def _stated(event: Event, fact: Extracted) -> StatedFact:
+def _to_stated_fact(event: Event, fact: ExtractedFact) -> StatedFact:
     evidence = Evidence(event.id, fact.span, quote_hash(event.content[slice(*fact.span)]))
     return StatedFact(fact.statement, evidence, str(event.payload["heading"]), FROM_THE_MODEL)

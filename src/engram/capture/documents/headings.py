@@ -42,7 +42,7 @@ class Heading:
     title: str
 
 
-def titled(text: str) -> str:
+def normalize_title(text: str) -> str:
     """A title as one line with single spaces, truncated if it is long."""
     title = " ".join(text.split())
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
@@ -106,7 +106,7 @@ def _title_of_line(line: str) -> str:
     open_end = line.rstrip("#")
     if not open_end or open_end[-1].isspace():
         line = open_end
-    return titled(_MARKUP.sub("", _LINK.sub(r"\1", line)))
+    return normalize_title(_MARKUP.sub("", _LINK.sub(r"\1", line)))
 
 
 # Nested definitions are minor sections; small ones share a chunk with their class.
@@ -158,7 +158,7 @@ def code_headings(text: str) -> Iterator[Heading]:
         opens = _with_leading(text, start, floor)
         if after < opens:
             yield Heading(after, 1, "")
-        yield Heading(opens, 1 if indent == 0 else INNER_LEVEL + indent, titled(head))
+        yield Heading(opens, 1 if indent == 0 else INNER_LEVEL + indent, normalize_title(head))
         floor = start + 1
         place = bisect_right(margins, start)
         after = margins[place] if place < len(margins) else len(text)
@@ -209,16 +209,16 @@ def diff_headings(text: str) -> Iterator[Heading]:
             yield Heading(found.start(), COMMIT, f"commit {found['commit'].split()[1][:12]}")
             named = ""
         elif found["hunk"]:
-            yield Heading(found.start(), HUNK, titled(found["hunk"]))
+            yield Heading(found.start(), HUNK, normalize_title(found["hunk"]))
             at = _end_of_hunk(text, at, found["counts"])
         elif found["old"]:
             path = _path_of(found["old"], found["new"])
             if path != named:
-                yield Heading(found.start(), FILE, titled(path))
+                yield Heading(found.start(), FILE, normalize_title(path))
             named = ""
         else:
             named = _diff_path(found["git"] or found["index"])
-            yield Heading(found.start(), FILE, titled(named))
+            yield Heading(found.start(), FILE, normalize_title(named))
 
 
 def _diff_path(line: str) -> str:
@@ -333,7 +333,7 @@ def _find_named_heading(line: _Line, name: str, rest: str, level: int) -> Headin
     title = _title_of(rest.lstrip(".:–—- \t"))
     if rest and not title and rest[0] not in ".:–—-":
         return None
-    return Heading(line.start, max(level, ARTICLE), titled(f"{name} {title}"))
+    return Heading(line.start, max(level, ARTICLE), normalize_title(f"{name} {title}"))
 
 
 def _find_numbered(line: _Line, number: str, rest: str) -> Heading | None:
@@ -344,7 +344,7 @@ def _find_numbered(line: _Line, number: str, rest: str) -> Heading | None:
     if not title and (depth == 1 or not rest.lstrip('"“‘(')[:1].isupper()):
         return None
     mark = "." if depth == 1 else ""
-    return Heading(line.start, ARTICLE + depth, titled(f"{number}{mark} {title}"))
+    return Heading(line.start, ARTICLE + depth, normalize_title(f"{number}{mark} {title}"))
 
 
 def _title_of(rest: str, most_plain_words: int = 3) -> str:
@@ -386,7 +386,7 @@ def _capitals(text: str, line: _Line) -> Heading | None:
     if below.upper() == below and _WORD.search(below):
         return None
     is_first = not text[: line.start].strip() if line.start < 4_000 else False
-    return Heading(line.start, TITLE if is_first else ARTICLE, titled(shown.rstrip(":")))
+    return Heading(line.start, TITLE if is_first else ARTICLE, normalize_title(shown.rstrip(":")))
 
 
 def _after_blank(text: str, start: int) -> bool:
@@ -436,7 +436,7 @@ def _joined_titles(text: str, found: list[Heading]) -> Iterator[Heading]:
     for heading in found:
         if pending is not None:
             if heading.level == pending.level and _is_untitled(pending) and _is_bare(text, pending, heading):
-                heading = Heading(pending.start, pending.level, titled(f"{pending.title} {heading.title}"))
+                heading = Heading(pending.start, pending.level, normalize_title(f"{pending.title} {heading.title}"))
                 yield heading
                 pending = None
                 continue

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from engram.capture.add import Adder
 from engram.capture.documents.chunk import MAX_TOKENS, Chunk, chunks_of
 from engram.capture.documents.facts import facts_of
-from engram.capture.documents.read import Skipped, SourceDocument, documents_in, kind_of, read_document
+from engram.capture.documents.read import SkippedFiles, SourceDocument, documents_in, kind_of, read_document
 from engram.capture.documents.reingest import Reingest, ReingestResult
 from engram.capture.documents.source import SourceText, without
 from engram.gates.secrets.scan import redact
@@ -22,7 +22,7 @@ from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.lazy import dataclass
 from engram.model.task import Checkpoint
-from engram.sessions.observations import storable
+from engram.sessions.observations import make_storable
 from engram.sessions.tasks import Tasks
 from engram.store.new_events import NewEvent
 from engram.store.protocol import Progress, Store
@@ -31,8 +31,8 @@ from engram.text.content_hash import quote_hash
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-MOST_CHARACTERS = 64 * 1024 * 1024
-SHOWN = 5
+MAX_DOCUMENT_CHARS = 64 * 1024 * 1024
+MAX_LISTED_IDS = 5
 """Ids or files listed in a warning or an error; the result lists all."""
 SLICE = 250
 """Chunks per append; bounds memory use and how long other writers wait."""
@@ -60,12 +60,12 @@ class LongInput:
     """The above as readable sentences, and what the model failed to do."""
 
 
-class Ingested(list[LongInput]):
+class IngestedDocuments(list[LongInput]):
     """The results of ingesting a folder, and the files that were not read: paths, each with the reason."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.skipped = Skipped()
+        self.skipped = SkippedFiles()
 
     @property
     def refused(self) -> list[tuple[str, str]]:
@@ -97,8 +97,8 @@ class IngestOptions:
             raise InvalidInput("the document is empty")
         if "\0" in text:
             raise InvalidInput("the document is binary (it contains NUL bytes); give text")
-        if len(text) > MOST_CHARACTERS:
-            raise InvalidInput(f"the document has {len(text):,} characters (maximum {MOST_CHARACTERS:,}); split it")
+        if len(text) > MAX_DOCUMENT_CHARS:
+            raise InvalidInput(f"the document has {len(text):,} characters (maximum {MAX_DOCUMENT_CHARS:,}); split it")
         if type(self.max_chunk_tokens) is not int or not 20 <= self.max_chunk_tokens <= 8_000:
             raise InvalidInput(f"max_chunk_tokens {self.max_chunk_tokens!r} must be between 20 and 8000")
         if type(self.max_facts_per_chunk) is not int or not 0 <= self.max_facts_per_chunk <= 50:
@@ -124,7 +124,7 @@ class Recorder:
         task = self.tasks.get(task_id)
         options.check(document)
         model = self._model(options)
-        text = storable(document.text)
+        text = make_storable(document.text)
         kind = document.kind or kind_of(text, document.title)
         chunks = chunks_of(text, kind=kind, max_tokens=options.max_chunk_tokens)
         reading = SourceText.of(task, text, _clean(document.title), kind, _clean(path), options.max_chunk_tokens)
@@ -141,13 +141,15 @@ class Recorder:
             (*_changes(reading.title, settled), *found.warnings),
         )  # fmt: skip
 
-    def ingest(self, place: Path, task: str, begin: Callable[[], str], kind: str, options: IngestOptions) -> Ingested:
+    def ingest(
+        self, place: Path, task: str, begin: Callable[[], str], kind: str, options: IngestOptions
+    ) -> IngestedDocuments:
         """Ingest a file or a folder into a task; without one, `begin` starts a task once there is something to read.
 
         The result lists the files of a folder that were refused or left out. Raises `InvalidInput` if no file can be read.
         """
         self._model(options)
-        ingested = Ingested()
+        ingested = IngestedDocuments()
         files = documents_in(place, ingested.skipped) if place.is_dir() else [place]
         for file in files:
             try:
@@ -232,7 +234,7 @@ class Recorder:
 
 
 def _clean(text: str) -> str:
-    return redact(storable(text))[0]
+    return redact(make_storable(text))[0]
 
 
 def _changes(title: str, settled: ReingestResult) -> list[str]:
@@ -254,15 +256,15 @@ def _changes(title: str, settled: ReingestResult) -> list[str]:
 
 
 def _some(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
-    return ", ".join(ids[:SHOWN]) + more
+    more = f" and {len(ids) - MAX_LISTED_IDS:,} more" if len(ids) > MAX_LISTED_IDS else ""
+    return ", ".join(ids[:MAX_LISTED_IDS]) + more
 
 
-def _nothing_read(place: Path, taken: Ingested) -> str:
+def _nothing_read(place: Path, taken: IngestedDocuments) -> str:
     """The error if no file could be read: the first files, each with its reason."""
     found = [*taken.refused, *taken.left_out]
     if not found:
         return f"{place} contains no readable text file: it is empty"
-    reasons = "; ".join(reason if path in reason else f"{path}: {reason}" for path, reason in found[:SHOWN])
-    more = f"; and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+    reasons = "; ".join(reason if path in reason else f"{path}: {reason}" for path, reason in found[:MAX_LISTED_IDS])
+    more = f"; and {len(found) - MAX_LISTED_IDS:,} more" if len(found) > MAX_LISTED_IDS else ""
     return f"{place} contains no readable text file: {reasons}{more}"

@@ -19,9 +19,9 @@ from engram.model.lazy import dataclass, field
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["KINDS", "LARGEST", "Skipped", "SourceDocument", "documents_in", "kind_of", "read_document"]
+__all__ = ["KINDS", "MAX_FILE_BYTES", "SkippedFiles", "SourceDocument", "documents_in", "kind_of", "read_document"]
 
-LARGEST = 64 * 1024 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
 """Bytes; a larger file is an archive or a dump and should be split."""
 
 MAX_STARS = 3
@@ -65,7 +65,7 @@ class SourceDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedFiles:
     """The files of a folder that were not read: paths, each with the reason."""
 
     left_out: list[tuple[str, str]] = field(default_factory=list)
@@ -134,7 +134,7 @@ def read_document(path: Path, *, kind: str = "") -> SourceDocument:
     return SourceDocument(path.name, text, kind or kind_of(text, path.name))
 
 
-def documents_in(folder: Path, skipped: Skipped) -> Iterator[Path]:
+def documents_in(folder: Path, skipped: SkippedFiles) -> Iterator[Path]:
     """The text files below a folder, in order of their paths. Raises `InvalidInput` if it is not a folder.
 
     Left out are hidden and ignored (`.gitignore`) files and folders, installed packages, links (a linked folder may lead back
@@ -146,7 +146,7 @@ def documents_in(folder: Path, skipped: Skipped) -> Iterator[Path]:
     yield from _walk(folder, IgnoreRules(), skipped)
 
 
-def _walk(folder: Path, ignored: IgnoreRules, skipped: Skipped) -> Iterator[Path]:
+def _walk(folder: Path, ignored: IgnoreRules, skipped: SkippedFiles) -> Iterator[Path]:
     ignored = ignored.within(folder)
     try:
         with os.scandir(folder) as found:
@@ -206,16 +206,16 @@ def _bytes_of(path: Path) -> bytes:
         _require_file(path, path.stat().st_mode)
         with _open_file(path) as file:
             _require_file(path, os.fstat(file.fileno()).st_mode)
-            content = file.read(LARGEST + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError as error:
         raise InvalidInput(f"{path} does not exist. Check the path") from error
     except OSError as error:
         raise InvalidInput(
             f"{path} cannot be read: {error.strerror}. {_ADVICE.get(error.errno or 0, _CHECK)}"
         ) from error
-    if len(content) > LARGEST:
+    if len(content) > MAX_FILE_BYTES:
         raise InvalidInput(
-            f"{path} is larger than {LARGEST // 1024**2} MB. Split it into parts (split -C 32m) and ingest those"
+            f"{path} is larger than {MAX_FILE_BYTES // 1024**2} MB. Split it into parts (split -C 32m) and ingest those"
         )
     return content
 

@@ -33,9 +33,9 @@ from engram.text.content_hash import content_hash
 from engram.text.sentences import document_sentences
 
 OP: Final = "reread"
-LIVE = ("active", "dormant", "candidate", "archived")
+KEPT_STATUSES = ("active", "dormant", "candidate", "archived")
 """Statuses of facts that neither a person nor a new version has removed."""
-REMOVED = ("retired", "rejected", "superseded")
+REMOVED_STATUSES = ("retired", "rejected", "superseded")
 SLICE = 500
 """Memories changed per transaction; bounds how long other writers wait."""
 MOST_EVIDENCE = 32
@@ -129,7 +129,7 @@ class Reingest:
         earlier = FactIndex(self.earlier.values())
         places: list[tuple[StatedFact, list[Memory]]] = []
         for fact in stated:
-            known = [memory for memory in earlier.same(fact) if memory.status in LIVE]
+            known = [memory for memory in earlier.same(fact) if memory.status in KEPT_STATUSES]
             if not known and (refused := removed.same(fact)):
                 self.result.kept_out += [m.id for m in refused if m.id not in self.result.kept_out]
             else:
@@ -144,13 +144,13 @@ class Reingest:
 
     def _key(self, fact: StatedFact, document: str) -> dict[str, str]:
         """A conflict key limited to the document: one contract's term does not replace another's."""
-        described = self.adder.policy.described(Memory("", fact.statement, type=FACT_TYPE), typed=True)
+        described = self.adder.policy.apply_leniently(Memory("", fact.statement, type=FACT_TYPE), typed=True)
         return {"conflict_key": f"{described.conflict_key}@{document}"} if described.conflict_key else {}
 
     def _removed_by_owner(self) -> FactIndex:
         """Facts of any document in the scope that the owner forgot or corrected."""
-        removed = {m.id: m for m in facts_from_documents(self.store, self.reading.task.scope, REMOVED)}
-        removed |= {i: memory for i, memory in self.earlier.items() if memory.status in REMOVED}
+        removed = {m.id: m for m in facts_from_documents(self.store, self.reading.task.scope, REMOVED_STATUSES)}
+        removed |= {i: memory for i, memory in self.earlier.items() if memory.status in REMOVED_STATUSES}
         heirs = self._memories({memory.superseded_by for memory in removed.values() if memory.superseded_by})
         return FactIndex(m for m in removed.values() if m.status != "superseded" or _is_corrected(m, heirs))
 
@@ -161,7 +161,7 @@ class Reingest:
         text, kept, gone = QuoteFinder(self.reading, self.chunks), {}, list[str]()
         for fact, chunk in self.previous.items():
             memory = self.earlier.get(fact)
-            if memory is None or fact in found or memory.status not in LIVE:
+            if memory is None or fact in found or memory.status not in KEPT_STATUSES:
                 continue
             if not changed:
                 kept[fact] = Evidence(chunk)
@@ -203,9 +203,9 @@ class Reingest:
                 return memory
             others = tuple(e for e in memory.evidence if e.event not in self.earlier_chunks)
             if others:
-                return memory.but(evidence=others, updated=now)
+                return memory.replace(evidence=others, updated=now)
             superseded.append(memory.id)
-            return memory.but(
+            return memory.replace(
                 status="superseded", valid_until=memory.valid_until or max(now, start_of(memory)), updated=now
             )
 
@@ -227,7 +227,7 @@ class Reingest:
             # A fact that several documents state is not replaced by one of them.
             shared = bool(others) and OF_DOCUMENT in memory.conflict_key
             key = "" if shared else memory.conflict_key
-            return memory.but(evidence=tuple(kept), conflict_key=key, updated=self.clock())
+            return memory.replace(evidence=tuple(kept), conflict_key=key, updated=self.clock())
 
         self._change("was ingested again", moved, change)
 
@@ -257,7 +257,7 @@ def _change_live(facts: Sequence[str], change: Callable[[Memory], Memory], memor
     dropped = set()
     for fact in facts:
         memory = memories.get(fact)
-        if memory is None or memory.status not in LIVE:
+        if memory is None or memory.status not in KEPT_STATUSES:
             dropped.add(fact)
         else:
             memories.put(change(memory))

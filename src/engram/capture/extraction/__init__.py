@@ -3,6 +3,6 @@
 The same turns always give the same facts. What is skipped stays in the ledger, where search finds it.
 """
 
-from engram.capture.extraction.extractor import END, FORGET, REDACTED, Considered, Extracted, consider, extract
+from engram.capture.extraction.extractor import END, FORGET, REDACTED, ExtractedFact, JudgedSentence, consider, extract
 
-__all__ = ["END", "FORGET", "REDACTED", "Considered", "Extracted", "consider", "extract"]
+__all__ = ["END", "FORGET", "REDACTED", "ExtractedFact", "JudgedSentence", "consider", "extract"]

@@ -13,11 +13,11 @@ from engram.text.time.words import may_start, words
 from engram.text.verbs import PAST_AUXILIARIES, SUBJECTS, is_act, is_past, kind_of
 from engram.text.word_tables import read_table
 
-LONGEST_TOGETHER = 200
+MAX_JOINED_CHARS = 200
 """Characters of two sentences that are kept as one memory."""
-LONGEST_VERBLESS = 6
+MAX_VERBLESS_WORDS = 6
 """Words of a fragment that continues the sentence before it: "Thursday at four now"."""
-FEWEST_WITH_VERB = 5
+MIN_WORDS_WITH_VERB = 5
 """Words from which a text that begins with an article has a verb, though not one of the tables."""
 FIRST_WORDS = 3
 """Words before a reference that is as unclear as one at the start: "the db lives there"."""
@@ -71,12 +71,12 @@ def _common_stems() -> frozenset[str]:
     return frozenset(row[0] for row in read_table("words.txt"))
 
 
-def leans(text: str) -> bool:
+def has_open_reference(text: str) -> bool:
     """Whether a sentence refers to something that it does not name before it refers to it."""
     return _find_reference(text) is not None
 
 
-def starts_unnamed(text: str) -> bool:
+def has_leading_reference(text: str) -> bool:
     """Whether the first words of a sentence already refer to something that it does not name."""
     found = _find_reference(text)
     return found is not None and len(text[: found.start()].split()) <= FIRST_WORDS
@@ -98,21 +98,21 @@ def _find_reference(text: str) -> re.Match[str] | None:
 def is_verbless(text: str) -> bool:
     """Whether a text is only a time, a place or a number, which says nothing without what it belongs to."""
     said = [word.lower() for word in _WORD.findall(text)]
-    if not 0 < len(said) <= LONGEST_VERBLESS or any(map(_is_finite, said)):
+    if not 0 < len(said) <= MAX_VERBLESS_WORDS or any(map(_is_finite, said)):
         return False
     first = said[0]
     return first[0].isdigit() or first in _words("prepositions") or (_is_time(text) and first not in _function_words())
 
 
-def explains(before: str, text: str) -> bool:
+def can_explain(before: str, text: str) -> bool:
     """Whether the sentence before may name what a text refers to; what is said to the reader, or refers to a thing itself, does not."""
     said = _WORD.findall(before)
     if _TO_READER.search(before) or not _has_verb(said):
         return False
-    return may_name(before, text)
+    return can_name(before, text)
 
 
-def may_name(before: str, text: str) -> bool:
+def can_name(before: str, text: str) -> bool:
     """Whether a sentence or question has a word for what a text refers to."""
     found = _find_reference(text)
     if found is None:
@@ -139,14 +139,14 @@ def _may_name_person(said: list[str]) -> bool:
     return first not in _function_words() and not _is_time(first) and stem(first) not in _common_stems()
 
 
-def together(first: str, second: str) -> str:
+def join_pair(first: str, second: str) -> str:
     """Two sentences as one memory; "" if that is too long."""
     head, tail = first.rstrip(" .!;,"), _expand_verb(second.strip())
     word = re.match(r"\w*", tail)
     if word and word[0].lower() in _function_words() and word[0] != "I":
         tail = tail[0].lower() + tail[1:]
     joined = f"{head}; {tail.rstrip(' .!')}."
-    return joined if len(joined) <= LONGEST_TOGETHER else ""
+    return joined if len(joined) <= MAX_JOINED_CHARS else ""
 
 
 def _expand_verb(text: str) -> str:
@@ -178,7 +178,7 @@ def _is_verb(word: str) -> bool:
 def _has_verb(said: list[str]) -> bool:
     """Whether a sentence has a verb: a known one, any after its subject, or one somewhere after a subject with an article."""
     lower = [word.lower() for word in said]
-    if lower and lower[0] in ("my", "our", "the") and len(lower) >= FEWEST_WITH_VERB:
+    if lower and lower[0] in ("my", "our", "the") and len(lower) >= MIN_WORDS_WITH_VERB:
         return True
     follows = any(one in SUBJECTS or one == "user" for one in lower[:-1])
     return follows or any(_is_finite(word) or (word.endswith("s") and _is_verb(word[:-1])) for word in lower)

@@ -76,7 +76,7 @@ _FORGET = re.compile(
 )
 
 
-def stripped(clause: str) -> tuple[str, bool]:
+def strip_asides(clause: str) -> tuple[str, bool]:
     """The clause without greetings and asides, and whether the speaker asked to remember it."""
     bare = _TRAILING.sub("", _AFTERTHOUGHT.sub("", _LEADS.sub("", clause.replace("’", "'"))))
     request = _EXPLICIT.match(bare)
@@ -85,30 +85,30 @@ def stripped(clause: str) -> tuple[str, bool]:
     return bare.strip(), request is not None
 
 
-def asked_to_remember(sentence: str) -> bool:
+def is_remember_request(sentence: str) -> bool:
     """Whether a sentence starts with a request to remember something."""
-    return stripped(sentence)[1]
+    return strip_asides(sentence)[1]
 
 
-def asked_to_forget(sentence: str) -> bool:
+def is_forget_request(sentence: str) -> bool:
     """Whether a sentence asks, in so many words, to forget something that was said: "Forget that I …"."""
-    return bool(_FORGET.match(stripped(sentence)[0]))
+    return bool(_FORGET.match(strip_asides(sentence)[0]))
 
 
 def in_third_person(text: str) -> str:
     """Any clause in the third person: "I'm seeing a doctor" → "The user is seeing a doctor"."""
     if found := _MY.match(text):
-        return f"The user's {swapped(text[found.end() :])}"
+        return f"The user's {swap_pronouns(text[found.end() :])}"
     if found := _SHORTENED.match(text):
-        return f"The user {_LONG[found[1].lower()]} {swapped(text[found.end() :])}"
+        return f"The user {_LONG[found[1].lower()]} {swap_pronouns(text[found.end() :])}"
     if found := _I_DO.match(text):
         verb, rest = found["verb"].lower(), text[found.end() :]
         past = is_past(verb, same=False) or verb in PAST_AUXILIARIES
-        return f"The user {found['adv'].lower()}{verb if past else third_person(verb)} {swapped(rest)}"
-    return about_the_user(text)
+        return f"The user {found['adv'].lower()}{verb if past else third_person(verb)} {swap_pronouns(rest)}"
+    return replace_speaker(text)
 
 
-def about_the_user(text: str) -> str:
+def replace_speaker(text: str) -> str:
     """A clause about something else, with the speaker named as the user: "Invoices go to me" → "Invoices go to the user"."""
     found = _FIRST_PERSON.search(text)
     if found is None:
@@ -118,22 +118,22 @@ def about_the_user(text: str) -> str:
     if verb:
         form = verb[1].lower()
         past = is_past(form) or form in PAST_AUXILIARIES
-        return f"{before}the user {form if past else third_person(form)}{swapped_after(after[verb.end() :])}"
-    return f"{before}{_NAMED.get(pronoun, 'the user')}{swapped_after(after)}"
+        return f"{before}the user {form if past else third_person(form)}{swap_pronouns_in_tail(after[verb.end() :])}"
+    return f"{before}{_NAMED.get(pronoun, 'the user')}{swap_pronouns_in_tail(after)}"
 
 
-def swapped_after(text: str) -> str:
-    """Like `swapped`, but keeps a leading space."""
-    return f"{' ' if text[:1].isspace() else ''}{swapped(text)}"
+def swap_pronouns_in_tail(text: str) -> str:
+    """Like `swap_pronouns`, but keeps a leading space."""
+    return f"{' ' if text[:1].isspace() else ''}{swap_pronouns(text)}"
 
 
-def of_the_user(verb: str, rest: str, before: str = "") -> str:
+def user_clause(verb: str, rest: str, before: str = "") -> str:
     """A first-person clause in the third person; `before` is an adverb between subject and verb."""
     adverb = f"{before.strip().lower()} " if before.strip() else ""
-    return f"The user {adverb}{third_person(verb.lower())} {swapped(rest)}"
+    return f"The user {adverb}{third_person(verb.lower())} {swap_pronouns(rest)}"
 
 
-def swapped(text: str) -> str:
+def swap_pronouns(text: str) -> str:
     """The text with first-person words in the third person: "my" → "their"."""
     return _FIRST_PERSON.sub(lambda word: _SWAPPED[word[0].lower()], text).strip()
 
@@ -157,15 +157,15 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-HIDDEN = "\x00"
+QUOTATION_FILLER = "\x00"
 """Replaces each character of an inline quotation; a clause that contains it quotes somebody."""
-LONGEST_TURN = 100_000
+MAX_TURN_CHARS = 100_000
 """Characters read of one turn; a longer one is a document."""
-MOST_CLAUSES = 2_000
+MAX_CLAUSES = 2_000
 """Distinct clauses read of one turn; more is a pasted log."""
-LONGEST_SENTENCE = 1_000
+MAX_READ_SENTENCE_CHARS = 1_000
 """Characters; a longer one is not read."""
-SHOWN = 200
+MAX_SHOWN_CHARS = 200
 """Characters shown of what is not read."""
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
@@ -236,7 +236,7 @@ def own_sentences(content: str) -> Iterator[Clause]:
     `text` is the sentence with quotations hidden, `sentence` as it was said; both at the same position. Of a sentence that is too
     long, and of the rest of a turn that is too long, the beginning is given with the reason why it is not read.
     """
-    own = _own_words(content[:LONGEST_TURN])
+    own = _own_words(content[:MAX_TURN_CHARS])
     seen: set[str] = set()
     for start, end in (part for span in _sentences(own) for part in _without_run_on(own, *span)):
         text = own[start:end]
@@ -244,20 +244,22 @@ def own_sentences(content: str) -> Iterator[Clause]:
         if not bare or bare in seen:
             continue
         first = start + text.index(bare)
-        if len(seen) == MOST_CLAUSES:
-            yield _unread_clause(content, first, f"the turn has more than {MOST_CLAUSES:,} different sentences")
+        if len(seen) == MAX_CLAUSES:
+            yield _unread_clause(content, first, f"the turn has more than {MAX_CLAUSES:,} different sentences")
             return
         seen.add(bare)
-        if len(bare) > LONGEST_SENTENCE:
-            yield _unread_clause(content, first, f"a sentence of more than {LONGEST_SENTENCE:,} characters")
+        if len(bare) > MAX_READ_SENTENCE_CHARS:
+            yield _unread_clause(content, first, f"a sentence of more than {MAX_READ_SENTENCE_CHARS:,} characters")
         else:
             yield Clause(bare, first, content[first : first + len(bare)])
-    if content[LONGEST_TURN:].strip():
-        yield _unread_clause(content, LONGEST_TURN, f"only the first {LONGEST_TURN:,} characters of a turn are read")
+    if content[MAX_TURN_CHARS:].strip():
+        yield _unread_clause(
+            content, MAX_TURN_CHARS, f"only the first {MAX_TURN_CHARS:,} characters of a turn are read"
+        )
 
 
 def _unread_clause(content: str, start: int, why: str) -> Clause:
-    text = content[start : start + SHOWN]
+    text = content[start : start + MAX_SHOWN_CHARS]
     return Clause(text, start, text, why)
 
 
@@ -296,7 +298,9 @@ def _own_words(content: str) -> str:
     """The turn with pasted and quoted text blanked out; every other character keeps its position."""
     for pattern in (_FENCE, _XML, _QUOTED_LINE, _INDENTED, _MAIL, _PASTED):
         content = pattern.sub(_blank, content)
-    content = _QUOTATION.sub(lambda quote: quote[0] if len(quote[0].split()) < 3 else HIDDEN * len(quote[0]), content)
+    content = _QUOTATION.sub(
+        lambda quote: quote[0] if len(quote[0].split()) < 3 else QUOTATION_FILLER * len(quote[0]), content
+    )
     return (_BREAK if _is_wrapped(content) else _GOING_ON).sub(" ", content)
 
 
@@ -323,14 +327,14 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 _FLAGS = re.IGNORECASE
 
-QUOTED = "it quotes somebody"
+QUOTATION = "it quotes somebody"
 QUESTION = "it is a question"
 GUESS = "it is a guess"
 IRONY = "it may be ironic"
-OVER = "it is over"
+ENDED = "it is over"
 QUALIFIED = "it is qualified"
-PASSING = "it is only for the moment"
-POINTING = "it refers to something it does not name"
+MOMENTARY = "it is only for the moment"
+UNCLEAR_REFERENCE = "it refers to something it does not name"
 
 _QUESTION = re.compile(
     r"^\W*(?:(?:so|and|but|ok|okay|hey|well|sorry|also),?\s+)*"
@@ -354,7 +358,7 @@ _IRONY = re.compile(
     r"|[🙄😂🤣😜🙃😉😏]",
     _FLAGS,
 )
-_PASSING = re.compile(
+_MOMENTARY = re.compile(
     r"\b(?:today|tonight|right now|for now|at the moment|this time|(?:just )?this once|temporarily|for the time being|"
     r"in this (?:pr|commit|file|branch|function|test|message|answer|reply|email|case|example|script|thread|chat)|"
     r"for (?:this|that) (?:one|task|pr|commit|time|answer|file|ticket|release|demo|call|meeting|example|test|function)|"
@@ -365,7 +369,7 @@ _PASSING = re.compile(
 _PAST = re.compile(
     r"\b(?:used to|back then|when i was|years ago|in those days|previously|formerly|once upon)\b", _FLAGS
 )
-_POINTING = re.compile(
+_UNCLEAR_REFERENCE = re.compile(
     r"\b(?:these|those|here|he|she|him|hers?|there|such|the (?:same|above|below|latter|former|other one|first one|second one)|"
     r"like (?:that|this|so)|this one|that one|any of|some of|both of|all of (?:them|it))\b"
     r"|\bthis\b(?! (?:repo|repository|project|codebase|code base|company|team|machine|laptop|account|workspace|organi[sz]ation|app|package|service|library|house|household|year|week|month|quarter|spring|summer|autumn|winter)\b)"
@@ -382,20 +386,20 @@ _NOT_ALWAYS = re.compile(
 )
 
 
-_SENTENCE_DOUBTS = ((_GUESS, GUESS), (_IRONY, IRONY), (_PAST, OVER), (_NOT_ALWAYS, QUALIFIED))
+_SENTENCE_DOUBTS = ((_GUESS, GUESS), (_IRONY, IRONY), (_PAST, ENDED), (_NOT_ALWAYS, QUALIFIED))
 
 
 def doubts_about(clause: str, sentence: str) -> frozenset[str]:
     """The reasons to doubt a clause; empty if there are none."""
     found = {doubt for pattern, doubt in _SENTENCE_DOUBTS if pattern.search(sentence)}
-    if HIDDEN in clause:
-        found.add(QUOTED)
+    if QUOTATION_FILLER in clause:
+        found.add(QUOTATION)
     if sentence.rstrip("\"')” ").endswith(("?", "？")) or is_question(clause):
         found.add(QUESTION)
-    if _PASSING.search(clause):
-        found.add(PASSING)
+    if _MOMENTARY.search(clause):
+        found.add(MOMENTARY)
     if has_unclear_reference(clause):
-        found.add(POINTING)
+        found.add(UNCLEAR_REFERENCE)
     return frozenset(found)
 
 
@@ -406,7 +410,7 @@ def is_question(clause: str) -> bool:
 
 def has_unclear_reference(text: str) -> bool:
     """Whether a text refers to something said before. "It" in a reason at the end refers to the text itself."""
-    if _POINTING.search(text):
+    if _UNCLEAR_REFERENCE.search(text):
         return True
     found = _IT.search(text)
     if found is None:

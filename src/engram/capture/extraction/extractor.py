@@ -8,48 +8,48 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from engram.capture.extraction.antecedents import explains, starts_unnamed, together
+from engram.capture.extraction.antecedents import can_explain, has_leading_reference, join_pair
 from engram.capture.extraction.clauses import (
-    HIDDEN,
-    LONGEST_TURN,
-    PASSING,
-    POINTING,
+    MAX_TURN_CHARS,
+    MOMENTARY,
+    QUOTATION_FILLER,
+    UNCLEAR_REFERENCE,
     Clause,
-    asked_to_forget,
-    asked_to_remember,
     clauses_of,
     doubts_about,
     has_unclear_reference,
+    is_forget_request,
+    is_remember_request,
     is_reported,
     own_sentences,
 )
 from engram.capture.extraction.matcher import (
     AS_I,
-    FEWEST_WORDS,
+    MIN_CLAUSE_WORDS,
     SECOND_HAND,
     YOU,
     assistants_fact,
     since_when,
     users_fact,
 )
-from engram.capture.extraction.plans import undated
+from engram.capture.extraction.plans import unclear_day_reason
 from engram.capture.extraction.references import References
 from engram.capture.extraction.statement import bare_sentence, needs_context, standalone
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import find_secrets
 from engram.model.lazy import dataclass, replace
-from engram.models.worth import KEEP, KEEP_ALONE, MAYBE, MAYBE_ALONE, Judgement, judge
-from engram.text.confusables import Folded, fold_disguised
+from engram.models.worth import KEEP_ALONE, MAYBE_ALONE, PROPOSE_PROBABILITY, REVIEW_PROBABILITY, Judgement, judge
+from engram.text.confusables import FoldedText, fold_disguised
 
-LONGEST_CLAUSE = 320
+MAX_CLAUSE_CHARS = 320
 """Characters; longer clauses say several things."""
-SUREST = 0.9
+MAX_UNASKED_CONFIDENCE = 0.9
 """The confidence of what nobody asked to remember stays below that of what somebody did."""
-CRITICAL = 0.5
+MIN_CRITICAL_PROBABILITY = 0.5
 """The probability from which a fact counts as one whose loss could do harm."""
-RISKY = 0.2
+MIN_CRITICAL_WORTH = 0.2
 """The probability of being worth keeping from which such a fact is at least a candidate."""
-ASKS_TO_FORGET = 0.6
+MIN_FORGET_PROBABILITY = 0.6
 """The probability from which a sentence is carried out as a request to forget; "delete my old branch" asks for work."""
 FORGET, END = "forget", "end"
 """The categories that ask for an operation on what is stored."""
@@ -64,7 +64,7 @@ _MATERIAL = re.compile(
 _OVER = re.compile(r"\b(?:no longer|any ?more|any longer)\b", re.IGNORECASE)
 _UNNAMED = re.compile(r"(?:he|she|they|it|his|her|their|its)(?:['’]\w+)?\b", re.IGNORECASE)
 """How a statement begins that cannot be read alone: nothing before it said who is meant."""
-_READ_CHARS = LONGEST_TURN + 1_000
+_READ_CHARS = MAX_TURN_CHARS + 1_000
 """Characters of a turn that are folded: those that are read, and the beginning of the rest, which is reported."""
 _LONGEST_EARLIER = 20_000
 """Characters at the end of an earlier turn that explain what a turn refers to."""
@@ -77,7 +77,7 @@ _MOODS = {
     "sarcastic": "not meant seriously",
 }
 _MEANT = ("asserted", "request")
-_HARMLESS = frozenset((PASSING, POINTING))
+_HARMLESS = frozenset((MOMENTARY, UNCLEAR_REFERENCE))
 """What the model weighs itself: of the sentences of seven writers left out that it thought likely and that were in doubt for one of these, 57 of 62 were
 worth keeping."""
 _OWNERS = {
@@ -90,7 +90,7 @@ _TYPES = {"procedure": "procedural", "moment": "moment", END: "fact", FORGET: "f
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedFact:
     """A fact worth remembering: a statement that can be read alone, and the exact span it comes from."""
 
     statement: str
@@ -123,7 +123,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
+class JudgedSentence:
     """A sentence of a turn and what became of it."""
 
     text: str
@@ -133,7 +133,7 @@ class Considered:
     reason: str
     """Why it was kept or skipped."""
     worth: float | None = None
-    facts: tuple[Extracted, ...] = ()
+    facts: tuple[ExtractedFact, ...] = ()
 
 
 def extract(
@@ -142,7 +142,7 @@ def extract(
     at: datetime,
     extract_assistant_response: bool = False,
     before: Sequence[Mapping[str, Any]] = (),
-) -> list[Extracted]:
+) -> list[ExtractedFact]:
     """The facts in the turns (`role`, `content`) that are worth remembering, in order, without repetitions.
 
     `at` is when the turns were said; it gives "tomorrow" a date. Turns of the assistant are skipped unless
@@ -158,22 +158,22 @@ def consider(
     at: datetime,
     extract_assistant_response: bool = False,
     before: Sequence[Mapping[str, Any]] = (),
-) -> list[Considered]:
+) -> list[JudgedSentence]:
     """Every sentence of the turns with the facts it states and the reason it was kept or skipped; see `extract`."""
     earlier = [(role, content[-_LONGEST_EARLIER:]) for role, content in map(_normalise_turn, before)]
     spoken = [*earlier, *((role, content[:_READ_CHARS]) for role, content in map(_normalise_turn, turns))]
     views = [(role, fold_disguised(content)) for role, content in spoken]
-    heard = [_Heard(role, view.text) for role, view in views]
+    heard = [_SplitTurn(role, view.text) for role, view in views]
     judged = judge([(turn.role, [one.sentence for one in turn.sentences]) for turn in heard])
     is_alone = sum(len(turn.sentences) for turn in heard if turn.role == "user") == 1 and heard[0].role == "user"
     listening = (*_USER_ROLES, *(("assistant",) if extract_assistant_response else ()))
     references, asked, seen = References(), "", set[str]()
-    found: list[Considered] = []
+    found: list[JudgedSentence] = []
     for number, (turn, judgements) in enumerate(zip(heard, judged, strict=True), -len(before)):
         previous: _Previous | None = None
         for place, (said, judgement) in enumerate(zip(turn.sentences, judgements, strict=True)):
             if number >= 0 and turn.role in listening:
-                scene = _Scene(
+                scene = _SentenceContext(
                     turn, number, place, judgement, references, asked if place == 0 else "", at, is_alone, previous
                 )
                 one = _without_repetitions(_consider_sentence(said, scene), seen)
@@ -181,7 +181,9 @@ def consider(
                     del found[-1]
                 found.append(one)
                 previous = _Previous.of(one, said, scene)
-            references.hear(said.sentence, about_a_person=judgement.owner == "person" and judgement.worth >= MAYBE)
+            references.add_sentence(
+                said.sentence, about_a_person=judgement.owner == "person" and judgement.worth >= REVIEW_PROBABILITY
+            )
         if number >= 0 and turn.role in listening:
             found += (_not_read(said, turn.role, number) for said in turn.unread)
         last = turn.sentences[-1].sentence if turn.sentences else ""
@@ -190,7 +192,7 @@ def consider(
     return sorted(placed, key=lambda one: (one.turn, one.span))
 
 
-def _place_in_turn(one: Considered, view: Folded) -> Considered:
+def _place_in_turn(one: JudgedSentence, view: FoldedText) -> JudgedSentence:
     """A sentence and its facts with their spans in the turn as it was said."""
     if not view.starts:
         return one
@@ -198,7 +200,7 @@ def _place_in_turn(one: Considered, view: Folded) -> Considered:
     return replace(one, span=view.span(*one.span), facts=facts)
 
 
-class _Heard:
+class _SplitTurn:
     """A turn, split into sentences: those that are read, and those that are not because there is too much of them."""
 
     __slots__ = ("is_material", "role", "sentences", "unread")
@@ -213,25 +215,25 @@ class _Heard:
 class _Previous(NamedTuple):
     """The sentence before, in the same turn, as a sentence after it may need it."""
 
-    considered: Considered
+    considered: JudgedSentence
     statement: str
     """What it says, to be read alone; "" if it cannot be, or if it is not asserted."""
 
     @classmethod
-    def of(cls, one: Considered, said: Clause, scene: "_Scene") -> "_Previous":
+    def of(cls, one: JudgedSentence, said: Clause, scene: "_SentenceContext") -> "_Previous":
         """A sentence that was just considered; what a rule found in it is said in the rule's words."""
         return cls(one, _assertion_of(one, said, scene))
 
-    def stands_alone(self, fact: Extracted) -> bool:
+    def stands_alone(self, fact: ExtractedFact) -> bool:
         """Whether it stays a memory of its own: a rule phrased it for its slot, or only it is sure."""
         kept = self.considered.facts
         return any(one.is_ruled or (fact.tentative and not one.tentative) for one in kept)
 
 
-class _Scene(NamedTuple):
+class _SentenceContext(NamedTuple):
     """Where a sentence was said."""
 
-    turn: _Heard
+    turn: _SplitTurn
     number: int
     place: int
     judgement: Judgement
@@ -248,40 +250,40 @@ def _normalise_turn(turn: Mapping[str, Any]) -> tuple[str, str]:
     return ("user" if role == "human" else role), content if isinstance(content, str) else ""
 
 
-def _without_repetitions(one: Considered, seen: set[str]) -> Considered:
+def _without_repetitions(one: JudgedSentence, seen: set[str]) -> JudgedSentence:
     facts = [fact for fact in one.facts if fact.statement.casefold() not in seen]
     seen.update(fact.statement.casefold() for fact in facts)
     if len(facts) == len(one.facts):
         return one
     reason = one.reason if facts else "skipped: said before in the same turns"
-    return Considered(one.text, one.role, one.turn, one.span, reason, one.worth, tuple(facts))
+    return JudgedSentence(one.text, one.role, one.turn, one.span, reason, one.worth, tuple(facts))
 
 
-def _assertion_of(one: Considered, said: Clause, scene: _Scene) -> str:
+def _assertion_of(one: JudgedSentence, said: Clause, scene: _SentenceContext) -> str:
     """What a sentence says, if it is asserted and can be read alone."""
-    if scene.judgement.mood != "asserted" or scene.turn.is_material or HIDDEN in said.text or _problem(said):
+    if scene.judgement.mood != "asserted" or scene.turn.is_material or QUOTATION_FILLER in said.text or _problem(said):
         return ""
     if len(one.facts) == 1:
         fact = one.facts[0]
         return "" if fact.operation or _UNNAMED.match(fact.statement) else fact.statement
-    if len(said.text.split()) < FEWEST_WORDS or needs_context(said.sentence, scene.references, asked=scene.asked):
+    if len(said.text.split()) < MIN_CLAUSE_WORDS or needs_context(said.sentence, scene.references, asked=scene.asked):
         return ""
     return standalone(said.sentence, scene.references, scene.at, owner=scene.judgement.owner, asked=scene.asked)
 
 
-def _tells_both(one: Considered, previous: _Previous) -> bool:
+def _tells_both(one: JudgedSentence, previous: _Previous) -> bool:
     """Whether a sentence was joined with the one before, which is then not kept a second time."""
     return one.turn == previous.considered.turn and one.span[0] == previous.considered.span[0]
 
 
-def _join_with_previous(fact: Extracted, said: Clause, scene: _Scene) -> Extracted:
+def _join_with_previous(fact: ExtractedFact, said: Clause, scene: _SentenceContext) -> ExtractedFact:
     """A fact that cannot be read without the sentence before, together with it if that is possible."""
     previous = scene.previous
     if previous is None or not previous.statement or fact.operation:
         return fact
-    if not explains(previous.statement, bare_sentence(said.sentence)):
+    if not can_explain(previous.statement, bare_sentence(said.sentence)):
         return fact
-    statement = together(previous.statement, fact.statement)
+    statement = join_pair(previous.statement, fact.statement)
     # What stays a memory of its own would be told twice, and its second telling would outlive it.
     if not statement or previous.stands_alone(fact):
         return fact
@@ -290,21 +292,21 @@ def _join_with_previous(fact: Extracted, said: Clause, scene: _Scene) -> Extract
     return replace(fact, statement=statement, span=span, context="", critical=critical)
 
 
-def _not_read(said: Clause, role: str, turn: int) -> Considered:
-    return Considered(said.sentence, role, turn, (said.start, said.end), f"skipped: not read: {said.unread}")
+def _not_read(said: Clause, role: str, turn: int) -> JudgedSentence:
+    return JudgedSentence(said.sentence, role, turn, (said.start, said.end), f"skipped: not read: {said.unread}")
 
 
-def _consider_sentence(said: Clause, scene: _Scene) -> Considered:
+def _consider_sentence(said: Clause, scene: _SentenceContext) -> JudgedSentence:
     worth = scene.judgement.worth
     span = (said.start, said.end)
     shown = said.sentence
 
-    def result(reason: str, facts: tuple[Extracted, ...] = ()) -> Considered:
+    def result(reason: str, facts: tuple[ExtractedFact, ...] = ()) -> JudgedSentence:
         if len(facts) == 1 and facts[0].span[0] < said.start and scene.previous is not None:
             before = scene.previous.considered
             text, whole = f"{before.text} {shown}", (before.span[0], said.end)
-            return Considered(text, scene.turn.role, scene.number, whole, reason, worth, facts)
-        return Considered(shown, scene.turn.role, scene.number, span, reason, worth, facts)
+            return JudgedSentence(text, scene.turn.role, scene.number, whole, reason, worth, facts)
+        return JudgedSentence(shown, scene.turn.role, scene.number, span, reason, worth, facts)
 
     if problem := _problem(said):
         return result(f"skipped: {problem}")
@@ -312,23 +314,29 @@ def _consider_sentence(said: Clause, scene: _Scene) -> Considered:
         scene = scene._replace(judgement=replace(scene.judgement, category=FORGET))
         return result((fact := _rewrite_sentence(said, scene, is_proposed=True)).reason, (fact,))
     if facts := tuple(_by_rule(said, scene)):
-        if len(facts) == 1 and starts_unnamed(facts[0].statement):
+        if len(facts) == 1 and has_leading_reference(facts[0].statement):
             facts = (_join_with_previous(facts[0], said, scene),)
         return result(facts[0].reason, facts)
     doubts = _doubts(said, scene)
-    maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (MAYBE, KEEP)
+    maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (REVIEW_PROBABILITY, PROPOSE_PROBABILITY)
     band = (worth >= maybe) + (worth >= keep) - len(doubts)
-    if scene.judgement.critical >= CRITICAL and worth >= RISKY and scene.judgement.mood in _MEANT:
+    if (
+        scene.judgement.critical >= MIN_CRITICAL_PROBABILITY
+        and worth >= MIN_CRITICAL_WORTH
+        and scene.judgement.mood in _MEANT
+    ):
         band = max(band, _CANDIDATE)
     fewest = _PROPOSED if scene.turn.is_material else _CANDIDATE
-    if band < fewest or len(said.text.split()) < FEWEST_WORDS or len(said.text) > LONGEST_CLAUSE:
+    if band < fewest or len(said.text.split()) < MIN_CLAUSE_WORDS or len(said.text) > MAX_CLAUSE_CHARS:
         return result(_reason_to_skip(said, scene.judgement, doubts))
-    if unclear := undated(said.sentence, scene.at) if scene.judgement.category == "commitment" else "":
+    if unclear := unclear_day_reason(said.sentence, scene.at) if scene.judgement.category == "commitment" else "":
         return result(f"skipped: {unclear} ({_show_worth(worth)})")
     fact = _rewrite_sentence(said, scene, is_proposed=band == _PROPOSED)
     if is_unclear := needs_context(said.sentence, scene.references, asked=scene.asked):
         alone, fact = fact.statement, _join_with_previous(fact, said, scene)
-        is_unclear = fact.statement == alone and starts_unnamed(bare_sentence(said.sentence)) and not fact.critical
+        is_unclear = (
+            fact.statement == alone and has_leading_reference(bare_sentence(said.sentence)) and not fact.critical
+        )
     if is_unclear or _UNNAMED.match(fact.statement):
         fact = _rewrite_sentence(said, scene, is_proposed=False)
     return result(fact.reason, (fact,))
@@ -337,7 +345,7 @@ def _consider_sentence(said: Clause, scene: _Scene) -> Considered:
 _CANDIDATE, _PROPOSED = 1, 2
 
 
-def _doubts(said: Clause, scene: _Scene) -> list[str]:
+def _doubts(said: Clause, scene: _SentenceContext) -> list[str]:
     """The reasons why a sentence counts a band less, each: how it is meant and, where nothing around it explains it, how it is worded."""
     mood = scene.judgement.mood
     found = [] if mood in _MEANT else [_MOODS[mood]]
@@ -347,21 +355,21 @@ def _doubts(said: Clause, scene: _Scene) -> list[str]:
     return found
 
 
-def _asks_to_forget(said: Clause, scene: _Scene) -> bool:
+def _asks_to_forget(said: Clause, scene: _SentenceContext) -> bool:
     if scene.turn.role == "assistant" or scene.judgement.mood not in _MEANT:
         return False
-    if asked_to_remember(said.sentence):
+    if is_remember_request(said.sentence):
         return False
-    return scene.judgement.forgets >= ASKS_TO_FORGET or asked_to_forget(said.sentence)
+    return scene.judgement.forgets >= MIN_FORGET_PROBABILITY or is_forget_request(said.sentence)
 
 
-def _is_own(said: Clause, scene: _Scene) -> bool:
+def _is_own(said: Clause, scene: _SentenceContext) -> bool:
     """Whether the speaker says it, not a text to work on, a quotation, or what follows a colon at the end of a line."""
     introduced = any(one.text.endswith(":") for one in scene.turn.sentences[: scene.place])
-    return not (scene.turn.is_material or introduced or HIDDEN in said.text)
+    return not (scene.turn.is_material or introduced or QUOTATION_FILLER in said.text)
 
 
-def _is_doubtful(operation: str, said: Clause, scene: _Scene) -> bool:
+def _is_doubtful(operation: str, said: Clause, scene: _SentenceContext) -> bool:
     """Whether an operation on what is stored is only perhaps asked for."""
     if not operation:
         return False
@@ -376,9 +384,11 @@ def _problem(said: Clause) -> str:
 
 
 def _reason_to_skip(said: Clause, judgement: Judgement, doubts: Sequence[str]) -> str:
-    if len(said.text) > LONGEST_CLAUSE and judgement.worth >= MAYBE:
+    if len(said.text) > MAX_CLAUSE_CHARS and judgement.worth >= REVIEW_PROBABILITY:
         return f"skipped: too long to be one fact ({_show_worth(judgement.worth)})"
-    what = _MOODS.get(judgement.mood) or (doubts[0] if doubts and judgement.worth >= MAYBE else "nothing lasting")
+    what = _MOODS.get(judgement.mood) or (
+        doubts[0] if doubts and judgement.worth >= REVIEW_PROBABILITY else "nothing lasting"
+    )
     return f"skipped: {what} ({_show_worth(judgement.worth)})"
 
 
@@ -393,14 +403,14 @@ def _reason_to_keep(judgement: Judgement, what: str = "", *, is_proposed: bool =
     )
 
 
-def _rewrite_sentence(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extracted:
+def _rewrite_sentence(said: Clause, scene: _SentenceContext, *, is_proposed: bool) -> ExtractedFact:
     """A sentence that is worth keeping, rewritten to be read alone."""
     judgement, is_assistant = scene.judgement, scene.turn.role == "assistant"
     text = YOU.sub(lambda you: AS_I[you[0].lower()], said.sentence) if is_assistant else said.sentence
     statement = standalone(text, scene.references, scene.at, owner=judgement.owner, asked=scene.asked)
-    confidence = min(SUREST, judgement.worth) * (SECOND_HAND if is_assistant else 1)
+    confidence = min(MAX_UNASKED_CONFIDENCE, judgement.worth) * (SECOND_HAND if is_assistant else 1)
     operation = judgement.category if judgement.category in (FORGET, END) and not is_assistant else ""
-    return Extracted(
+    return ExtractedFact(
         statement,
         _TYPES.get(judgement.category, judgement.category),
         round(confidence, 2),
@@ -412,37 +422,41 @@ def _rewrite_sentence(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extr
         judgement.worth,
         operation,
         not is_proposed or _is_doubtful(operation, said, scene),
-        judgement.critical >= CRITICAL,
+        judgement.critical >= MIN_CRITICAL_PROBABILITY,
         judgement.duration,
         judgement.owner,
-        scene.references.latest if has_unclear_reference(statement) or starts_unnamed(bare_sentence(text)) else "",
+        scene.references.latest
+        if has_unclear_reference(statement) or has_leading_reference(bare_sentence(text))
+        else "",
     )
 
 
 # -- rules
 
 
-def _by_rule(said: Clause, scene: _Scene) -> Iterator[Extracted]:
+def _by_rule(said: Clause, scene: _SentenceContext) -> Iterator[ExtractedFact]:
     """The facts that rules find in a sentence, clause by clause; what was asked to be remembered is always one."""
     judgement = scene.judgement
-    explicit = asked_to_remember(said.sentence)
+    explicit = is_remember_request(said.sentence)
     if scene.turn.is_material:
         return
-    if not explicit and (is_reported(said.sentence) or (judgement.category == FORGET and judgement.worth >= MAYBE)):
+    if not explicit and (
+        is_reported(said.sentence) or (judgement.category == FORGET and judgement.worth >= REVIEW_PROBABILITY)
+    ):
         return
     for clause in clauses_of(said):
-        if len(clause.text) > LONGEST_CLAUSE or len(clause.text.split()) < FEWEST_WORDS:
+        if len(clause.text) > MAX_CLAUSE_CHARS or len(clause.text.split()) < MIN_CLAUSE_WORDS:
             continue
         fact = assistants_fact(clause, scene.at) if scene.turn.role == "assistant" else users_fact(clause, scene.at)
         if fact is not None:
             operation = END if _is_over(judgement, fact.statement) else ""
-            yield Extracted(
+            yield ExtractedFact(
                 fact.statement, fact.type, fact.confidence, scene.turn.role, scene.number, (clause.start, clause.end),
                 _reason_to_keep(judgement, fact.reason), fact.since, judgement.worth,
-                operation=operation, tentative=_is_doubtful(operation, said, scene), critical=judgement.critical >= CRITICAL, duration=judgement.duration, owner=judgement.owner,
+                operation=operation, tentative=_is_doubtful(operation, said, scene), critical=judgement.critical >= MIN_CRITICAL_PROBABILITY, duration=judgement.duration, owner=judgement.owner,
                 is_ruled=True,
             )  # fmt: skip
 
 
 def _is_over(judgement: Judgement, statement: str) -> bool:
-    return (judgement.category == END and judgement.worth >= KEEP) or bool(_OVER.search(statement))
+    return (judgement.category == END and judgement.worth >= PROPOSE_PROBABILITY) or bool(_OVER.search(statement))

@@ -5,23 +5,23 @@ from datetime import datetime
 from typing import NamedTuple
 
 from engram.capture.extraction.clauses import (
-    PASSING,
-    POINTING,
+    MOMENTARY,
     QUESTION,
-    QUOTED,
+    QUOTATION,
+    UNCLEAR_REFERENCE,
     Clause,
     doubts_about,
     has_unclear_reference,
     in_third_person,
     is_question,
     sentence,
-    stripped,
+    strip_asides,
 )
-from engram.capture.extraction.plans import dated, plan
-from engram.capture.extraction.rules import CLEAR, EXPLICIT, rules
+from engram.capture.extraction.plans import plan, resolve_relative_day
+from engram.capture.extraction.rules import CLEAR_CONFIDENCE, EXPLICIT_CONFIDENCE, rules
 from engram.text.time.windows import time_phrase
 
-FEWEST_WORDS = 2
+MIN_CLAUSE_WORDS = 2
 LONGEST_TAG = 2
 """Words after a comma that still form a tag question: "right?", "isn't it?"."""
 SECOND_HAND = 0.6
@@ -60,26 +60,28 @@ class RuleFact(NamedTuple):
 
 def users_fact(clause: Clause, at: datetime) -> RuleFact | None:
     """The fact in a clause of the user; None if no rule matches."""
-    text, is_request = stripped(clause.text)
+    text, is_request = strip_asides(clause.text)
     doubts = doubts_about(text, clause.sentence)
     if is_request:
         # "Can you remember that …?" is a request, not a question.
-        return None if QUOTED in doubts or is_question(text) or _ends_as_question(clause) else _match_request(text, at)
+        return (
+            None if QUOTATION in doubts or is_question(text) or _ends_as_question(clause) else _match_request(text, at)
+        )
     return _match_plan_or_rule(text, doubts, at) or _stated_first(text, clause, at)
 
 
 def _match_plan_or_rule(text: str, doubts: frozenset[str], at: datetime) -> RuleFact | None:
     if planned := plan(text, at):
-        if doubts - {PASSING, POINTING} or has_unclear_reference(planned):
+        if doubts - {MOMENTARY, UNCLEAR_REFERENCE} or has_unclear_reference(planned):
             return None
-        return RuleFact(sentence(planned), "commitment", CLEAR, "plan")
+        return RuleFact(sentence(planned), "commitment", CLEAR_CONFIDENCE, "plan")
     return _match_own_rules(text, "user", doubts, at)
 
 
 def _stated_first(text: str, clause: Clause, at: datetime) -> RuleFact | None:
     """The fact before the first comma if the rest is another remark ("I moved to Porto, still unpacking"), else the fact in the rest."""
     cut = _REMARK.search(text)
-    if cut is None or _GOING_ON.match(text, cut.end()) or len(text[: cut.start()].split()) < FEWEST_WORDS:
+    if cut is None or _GOING_ON.match(text, cut.end()) or len(text[: cut.start()].split()) < MIN_CLAUSE_WORDS:
         return None
     first, rest = text[: cut.start()], text[cut.end() :]
     doubts = doubts_about(first, clause.sentence)
@@ -97,20 +99,24 @@ def _ends_as_question(clause: Clause) -> bool:
 
 def _match_request(text: str, at: datetime) -> RuleFact | None:
     """What someone asks to remember, whatever it is: as a rule renders it, else in their own words."""
-    if len(text.split()) < FEWEST_WORDS:
+    if len(text.split()) < MIN_CLAUSE_WORDS:
         return None
     if planned := plan(text, at):
-        return RuleFact(sentence(planned), "commitment", EXPLICIT, "plan, asked to be remembered")
+        return RuleFact(sentence(planned), "commitment", EXPLICIT_CONFIDENCE, "plan, asked to be remembered")
     if fact := _match_own_rules(text, "user", frozenset(), at):
-        return fact._replace(confidence=EXPLICIT, reason=f"{fact.reason}, asked to be remembered")
+        return fact._replace(confidence=EXPLICIT_CONFIDENCE, reason=f"{fact.reason}, asked to be remembered")
     return RuleFact(
-        sentence(in_third_person(dated(text, at))), "fact", EXPLICIT, "asked to be remembered", since_when(text, at)
+        sentence(in_third_person(resolve_relative_day(text, at))),
+        "fact",
+        EXPLICIT_CONFIDENCE,
+        "asked to be remembered",
+        since_when(text, at),
     )
 
 
 def assistants_fact(clause: Clause, at: datetime) -> RuleFact | None:
     """What the assistant says about the work or the user; with less confidence, because it is second-hand."""
-    text, _ = stripped(clause.text)
+    text, _ = strip_asides(clause.text)
     doubts = doubts_about(text, clause.sentence)
     fact = _match_own_rules(text, "any", doubts, at)
     if fact is None and YOU.match(text):

@@ -4,8 +4,8 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
-from engram.capture.extraction.clauses import in_third_person, swapped
-from engram.text.time.calendar import Span, holding
+from engram.capture.extraction.clauses import in_third_person, swap_pronouns
+from engram.text.time.calendar import Span, containing_span
 from engram.text.time.grammar import Grammar
 from engram.text.time.words import may_start, words
 
@@ -65,17 +65,17 @@ def plan(clause: str, at: datetime) -> str:
     for time in reversed(times):
         clause = _with_time(clause, time)
     if clause.lower().startswith("we're "):
-        return f"We are {swapped(clause[6:])}"
+        return f"We are {swap_pronouns(clause[6:])}"
     return in_third_person(clause)
 
 
-def dated(text: str, at: datetime) -> str:
+def resolve_relative_day(text: str, at: datetime) -> str:
     """The text with "tomorrow" and the like as a date; a bare "Tuesday" may recur and stays."""
     days = [time for time in _planned_times(text, at) if time.is_day and _RELATIVE.match(text, time.start)]
     return _with_time(text, days[0]) if len(days) == 1 else text
 
 
-def undated(text: str, at: datetime) -> str:
+def unclear_day_reason(text: str, at: datetime) -> str:
     """Why the day of a plan cannot be told: it is past, or could be two; "" if it can, or if no time is named."""
     grammar, times = Grammar(words(text), at, ahead=2), _planned_times(text, at)
     if times and all(time.span.until <= at.replace(tzinfo=None) for time in times):
@@ -130,7 +130,7 @@ def _moment(grammar: Grammar, place: int, lead: str) -> tuple[int, Span] | None:
 
 def _day(span: Span, lead: str, phrase: str, at: datetime) -> str:
     """The date of a single day; "" for an ambiguous "next Friday" said earlier in the same week."""
-    week = holding(at, "week")
+    week = containing_span(at, "week")
     if span.grain == "week" and lead == "in":  # "in two weeks"
         return (at + (span.since - week.since)).date().isoformat()
     is_open = phrase == "today" or _may_be_two(span, phrase, at)
@@ -139,7 +139,7 @@ def _day(span: Span, lead: str, phrase: str, at: datetime) -> str:
 
 def _may_be_two(span: Span, phrase: str, at: datetime) -> bool:
     """Whether "next Friday" was said earlier in the same week, so that two days could be meant."""
-    return phrase.startswith("next ") and span.since < holding(at, "week").until
+    return phrase.startswith("next ") and span.since < containing_span(at, "week").until
 
 
 def _period(span: Span) -> str:

@@ -16,7 +16,7 @@ from engram.text.entities import entities
 
 UNKNOWN = "unknown"
 """The gender of a name that may not be a person's."""
-REACH = 2
+MAX_SENTENCES_BACK = 2
 """How many sentences back a pronoun may refer."""
 
 _PRONOUN = re.compile(
@@ -74,10 +74,10 @@ class References:
 
     latest: str = ""
     """The latest sentence."""
-    pronouns: list[tuple[str, ...]] = field(default_factory=lambda: [()] * REACH)
+    pronouns: list[tuple[str, ...]] = field(default_factory=lambda: [()] * MAX_SENTENCES_BACK)
     """Which of "he" and "she" each sentence says."""
 
-    def hear(self, sentence: str, *, about_a_person: bool = False) -> None:
+    def add_sentence(self, sentence: str, *, about_a_person: bool = False) -> None:
         """Take in the next sentence of the conversation; `about_a_person` if it states a fact about somebody."""
         sentence = self.latest = _QUOTATION.sub("", sentence)
         self.pronouns.append(tuple({gender_of(one["word"]) for one in _PRONOUN.finditer(sentence)}))
@@ -124,10 +124,10 @@ class References:
         at = sentence.find(name)
         return (about_a_person and at == 0) or bool(_ACTING.match(sentence[at + len(name) :]))
 
-    def meant_by(self, pronoun: str) -> str:
+    def find_referent(self, pronoun: str) -> str:
         """The person that "he" or "she" stands for here; "" if it is not clear."""
         gender = gender_of(pronoun)
-        recent = dict.fromkeys(person for people in self.heard[-REACH:] for person in people)
+        recent = dict.fromkeys(person for people in self.heard[-MAX_SENTENCES_BACK:] for person in people)
         fitting = [person for person in recent if self.gender.get(person, gender) in (gender, UNKNOWN)]
         if len(fitting) != 1 or (self.gender.get(fitting[0]) == UNKNOWN and not self._is_sole_name(fitting[0], gender)):
             return ""
@@ -138,7 +138,11 @@ class References:
 
         A pronoun said just before stands for somebody else, named further back.
         """
-        if self.heard[-1] != [name] or _KIN.search(self.latest) or gender in self.pronouns[-1] + self.pronouns[-REACH]:
+        if (
+            self.heard[-1] != [name]
+            or _KIN.search(self.latest)
+            or gender in self.pronouns[-1] + self.pronouns[-MAX_SENTENCES_BACK]
+        ):
             return False
         if len(entities(f"so {self.latest}")) > 1:
             return False
@@ -147,24 +151,24 @@ class References:
 
     def last_person(self) -> str:
         """The only person the latest sentence with a name is about; "" if there are several."""
-        for people in reversed(self.heard[-REACH:]):
+        for people in reversed(self.heard[-MAX_SENTENCES_BACK:]):
             people = [person for person in people if self.gender.get(person) != UNKNOWN]
             if people:
                 return people[0] if len(people) == 1 else ""
         return ""
 
-    def resolved(self, sentence: str) -> str:
+    def resolve_pronouns(self, sentence: str) -> str:
         """The sentence with its first pronoun of each gender replaced by the person it stands for, if that is clear."""
         first = _PRONOUN.search(sentence)
         own = first is not None and self._names_somebody(sentence[: first.start()])
         done: dict[str, str] = {}
 
-        def named(found: re.Match[str]) -> str:
+        def replace_pronoun(found: re.Match[str]) -> str:
             word = found["word"].lower()
             gender = gender_of(word)
             if gender in done or own or _is_before_a_name(sentence, found):
                 return found[0]
-            person = self.meant_by(word)
+            person = self.find_referent(word)
             if not person:
                 done[gender] = ""
                 return found[0]
@@ -176,7 +180,7 @@ class References:
             ending = "'s" if possessive else _long(found["short"], found["more"])
             return f"{person}{ending}{found['more'] or ''}"
 
-        return _PRONOUN.sub(named, sentence)
+        return _PRONOUN.sub(replace_pronoun, sentence)
 
     def _names_somebody(self, text: str) -> bool:
         """Whether a text names anybody the words after it may refer to."""

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from engram.capture.extraction.clauses import (
-    OVER,
-    PASSING,
-    POINTING,
-    about_the_user,
+    ENDED,
+    MOMENTARY,
+    UNCLEAR_REFERENCE,
     in_third_person,
-    of_the_user,
-    swapped,
-    swapped_after,
+    replace_speaker,
+    swap_pronouns,
+    swap_pronouns_in_tail,
+    user_clause,
 )
 from engram.gates.tables import phrases
 from engram.model.lazy import dataclass
@@ -26,15 +26,15 @@ from engram.model.lazy import dataclass
 TABLES = ("changes", "sayings", "limits", "tastes", "things")
 """The tables, in the order their rules are tried."""
 
-EXPLICIT = 0.95
+EXPLICIT_CONFIDENCE = 0.95
 """The speaker asked explicitly to remember it."""
-CLEAR = 0.85
-PLAIN = 0.7
+CLEAR_CONFIDENCE = 0.85
+PLAIN_CONFIDENCE = 0.7
 """DESIGN §10: implied from .70 on."""
 
-_CONFIDENCE = {"explicit": EXPLICIT, "clear": CLEAR, "plain": PLAIN}
+_CONFIDENCE = {"explicit": EXPLICIT_CONFIDENCE, "clear": CLEAR_CONFIDENCE, "plain": PLAIN_CONFIDENCE}
 # A change may name its moment, which is past; its result is still true.
-_DESPITE = {"": frozenset[str](), "changed": frozenset((PASSING, OVER)), "pointing": frozenset((POINTING,))}
+_DESPITE = {"": frozenset[str](), "changed": frozenset((MOMENTARY, ENDED)), "pointing": frozenset((UNCLEAR_REFERENCE,))}
 _PART = re.compile(r"\{\{(\w+)\}\}")
 # These precede a command without being one.
 _NO_COMMANDS = frozenset(("mind", "never", "always", "do", "don't"))
@@ -111,36 +111,36 @@ _STATES = ("married", "divorced", "engaged")
 
 def as_said(found: re.Match[str]) -> str:
     """The clause as it was said, in the third person."""
-    return about_the_user(found[0])
+    return replace_speaker(found[0])
 
 
 def the_user(found: re.Match[str]) -> str:
     """ "I prefer X" → "The user prefers X"."""
     groups = found.groupdict()
-    rendered = of_the_user(groups["verb"], groups["rest"] or "", groups.get("adv") or "")
-    context = swapped(groups.get("ctx") or "").rstrip(" ,")
+    rendered = user_clause(groups["verb"], groups["rest"] or "", groups.get("adv") or "")
+    context = swap_pronouns(groups.get("ctx") or "").rstrip(" ,")
     return f"{context}, the{rendered[3:]}" if context else rendered
 
 
 def no_longer(found: re.Match[str]) -> str:
     """ "I no longer use X" → "The user no longer uses X"."""
-    return of_the_user(found["verb"], found["rest"], "no longer")
+    return user_clause(found["verb"], found["rest"], "no longer")
 
 
 def command(found: re.Match[str]) -> str:
     """What is to be done, as a command."""
-    return about_the_user(found["rest"])
+    return replace_speaker(found["rest"])
 
 
 def decided_against(found: re.Match[str]) -> str:
     """What was not chosen."""
-    return f"Decided: do not use {swapped(found['rest']).removeprefix('using ')}"
+    return f"Decided: do not use {swap_pronouns(found['rest']).removeprefix('using ')}"
 
 
 def whose(found: re.Match[str]) -> str:
     """ "My budget is …" → "The user's budget is …"."""
     clause = found[0]
-    return f"The user's {swapped(clause[3:])}" if clause[:3].lower() == "my " else clause
+    return f"The user's {swap_pronouns(clause[3:])}" if clause[:3].lower() == "my " else clause
 
 
 def without_time(found: re.Match[str]) -> str:
@@ -151,13 +151,13 @@ def without_time(found: re.Match[str]) -> str:
 
 def works(found: re.Match[str]) -> str:
     """Where the user works since they joined."""
-    role = f" as {swapped(found['role'])}" if found["role"] else ""
+    role = f" as {swap_pronouns(found['role'])}" if found["role"] else ""
     return f"The user works at {found['place']}{role}"
 
 
 def switched(found: re.Match[str]) -> str:
     """What was switched to, and from what."""
-    thing = f" {swapped(found['thing'])}" if found["thing"] else ""
+    thing = f" {swap_pronouns(found['thing'])}" if found["thing"] else ""
     old = f" from {found['old']}" if found["old"] else ""
     return f"{_who(found)} switched{thing}{old} to {found['new']}"
 
@@ -174,24 +174,24 @@ def _who(found: re.Match[str]) -> str:
 def changed(found: re.Match[str]) -> str:
     """What the user became, left, bought or took up."""
     verb = found["verb"].lower()
-    return f"The user {'gave up' if verb == 'given up' else verb} {swapped(found['rest'])}"
+    return f"The user {'gave up' if verb == 'given up' else verb} {swap_pronouns(found['rest'])}"
 
 
 def not_any_more(found: re.Match[str]) -> str:
     """ "I don't use X any more" → "The user no longer uses X"."""
     if found["we"]:
-        return f"We no longer {found['verb'].lower()} {swapped(found['rest'])}"
+        return f"We no longer {found['verb'].lower()} {swap_pronouns(found['rest'])}"
     return no_longer(found)
 
 
 def was_moved(found: re.Match[str]) -> str:
     """ "We moved the demo to Friday" → "The demo was moved to Friday"."""
-    return f"{about_the_user(found['what'])} was moved to {swapped(found['rest'])}"
+    return f"{replace_speaker(found['what'])} was moved to {swap_pronouns(found['rest'])}"
 
 
 def was_made(found: re.Match[str]) -> str:
     """ "I got promoted" → "The user was promoted"; for a state, "is"."""
-    return f"The user {'is' if found['rest'].lower() in _STATES else 'was'} {swapped(found['rest'])}"
+    return f"The user {'is' if found['rest'].lower() in _STATES else 'was'} {swap_pronouns(found['rest'])}"
 
 
 def the_meeting(found: re.Match[str]) -> str:
@@ -220,4 +220,4 @@ def _from_template(template: str, found: re.Match[str]) -> str:
 
 
 def _group(name: str, text: str) -> str:
-    return text.lower() if name in ("verb", "neg") else swapped_after(text)
+    return text.lower() if name in ("verb", "neg") else swap_pronouns_in_tail(text)

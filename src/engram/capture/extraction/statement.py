@@ -9,9 +9,9 @@ import re
 from datetime import datetime
 from functools import lru_cache
 
-from engram.capture.extraction.antecedents import is_verbless, leans, may_name
-from engram.capture.extraction.clauses import in_third_person, sentence, swapped, third_person
-from engram.capture.extraction.plans import dated
+from engram.capture.extraction.antecedents import can_name, has_open_reference, is_verbless
+from engram.capture.extraction.clauses import in_third_person, sentence, swap_pronouns, third_person
+from engram.capture.extraction.plans import resolve_relative_day
 from engram.capture.extraction.references import References, speech
 from engram.text.verbs import is_past, kind_of
 
@@ -60,7 +60,7 @@ def standalone(text: str, references: References, at: datetime, *, owner: str = 
     """A sentence of the user as a memory that can be read alone; `asked` is the question that it may answer."""
     bare = bare_sentence(text)
     fragment = is_fragment(bare)
-    bare = dated(references.resolved(bare), at)
+    bare = resolve_relative_day(references.resolve_pronouns(bare), at)
     if asked and (fragment or _is_named_by(asked, bare)):
         bare = answer(asked, bare)
     elif fragment or is_past(bare.partition(" ")[0].lower()):
@@ -73,13 +73,13 @@ def needs_context(text: str, references: References, *, asked: str = "") -> bool
     bare = bare_sentence(text)
     if asked and is_fragment(bare):
         return False
-    bare = references.resolved(bare)
-    return (leans(bare) and not _is_named_by(asked, bare)) or is_verbless(bare)
+    bare = references.resolve_pronouns(bare)
+    return (has_open_reference(bare) and not _is_named_by(asked, bare)) or is_verbless(bare)
 
 
 def _is_named_by(asked: str, text: str) -> bool:
     """Whether the question says what the answer refers to."""
-    return bool(asked) and leans(text) and not leans(asked) and may_name(asked, text)
+    return bool(asked) and has_open_reference(text) and not has_open_reference(asked) and can_name(asked, text)
 
 
 def bare_sentence(text: str) -> str:
@@ -167,7 +167,7 @@ def answer(question: str, text: str) -> str:
         )
     if asked := _ASKED_SHORTLY.fullmatch(question):
         return f"{_of_the_user(asked['what'])}: {value}"
-    return f"Asked “{question}”, the user answered: {swapped(text)}"
+    return f"Asked “{question}”, the user answered: {swap_pronouns(text)}"
 
 
 def _of_the_user(text: str) -> str:

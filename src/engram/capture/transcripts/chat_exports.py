@@ -18,7 +18,7 @@ from engram.disk import reading
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import dataclass
 from engram.readers.json_list import json_items
-from engram.sessions.observations import storable
+from engram.sessions.observations import make_storable
 
 LARGEST_MEMBER = 4 * 1024 * 1024 * 1024
 """Bytes that a file in a zip may unpack to."""
@@ -99,7 +99,7 @@ def _streams(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
         with reading(file) as stream:
             yield file.name, stream
         return
-    with _opened_zip(file) as archive:
+    with _open_zip(file) as archive:
         members = sorted(
             (one for one in archive.infolist() if _MEMBER.fullmatch(one.filename)), key=lambda one: one.filename
         )
@@ -112,7 +112,7 @@ def _streams(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 @contextmanager
-def _opened_zip(file: Path) -> Iterator[zipfile.ZipFile]:
+def _open_zip(file: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with reading(file) as stream, zipfile.ZipFile(stream) as archive:
             yield archive
@@ -141,7 +141,7 @@ def _chatgpt_turns(conversation: _Conversation) -> list[TranscriptTurn]:
         message = nodes[key].get("message")
         if isinstance(message, Mapping) and (turn := _chatgpt_turn(message, key)) is not None:
             turns.append(turn)
-    return _numbered(turns)
+    return _number_turns(turns)
 
 
 def _branch(nodes: Mapping[str, Any], current: Any) -> list[str]:
@@ -174,11 +174,11 @@ def _chatgpt_turn(message: Mapping[str, Any], key: str) -> TranscriptTurn | None
         return None
     if content.get("content_type") not in ("text", "multimodal_text"):
         return None
-    text = _joined(content.get("parts"))
-    return _turn(role, text, _from_seconds(message.get("create_time")), key_of(message.get("id"), storable(key)))
+    text = _join_parts(content.get("parts"))
+    return _turn(role, text, _from_seconds(message.get("create_time")), key_of(message.get("id"), make_storable(key)))
 
 
-def _joined(parts: Any) -> str:
+def _join_parts(parts: Any) -> str:
     return "\n".join(found for part in parts if (found := _part(part))) if isinstance(parts, list) else ""
 
 
@@ -211,7 +211,7 @@ def _claude_turns(conversation: _Conversation) -> list[TranscriptTurn]:
         )
         if turn is not None:
             turns.append(turn)
-    return _numbered(turns)
+    return _number_turns(turns)
 
 
 def _claude_text(message: Mapping[str, Any]) -> str:
@@ -240,7 +240,7 @@ def _turn(role: Role | None, text: str, at: datetime | None, key: str) -> Transc
     return TranscriptTurn(role, text, at, key[:200]) if role is not None and text else None
 
 
-def _numbered(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
+def _number_turns(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
     """The turns with their place in the conversation, and keys that are unique in it."""
     seen: dict[str, int] = {}
     numbered = []

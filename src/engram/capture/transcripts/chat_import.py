@@ -66,11 +66,11 @@ class ChatImport:
     def _take(self, transcript: Transcript, source: str, report: HarvestReport, marks: Watermarks) -> int:
         """Stage a conversation from where it had ended; returns how many watermarks are unsaved."""
         turns = list(transcript.turns)
-        start = _start(marks.named(transcript.session), turns)
+        start = _start(marks.find_by_name(transcript.session), turns)
         if start >= len(turns):
             report.unchanged += 1
             return 0
-        if why := self.harvester.distrust_of(source, transcript.session):
+        if why := self.harvester.reason_to_distrust(source, transcript.session):
             report.add(HarvestReport(warnings=[why]))
             return 0
         if self.harvester.is_full(source):

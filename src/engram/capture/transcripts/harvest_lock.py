@@ -30,12 +30,12 @@ def harvest_lock(root: Path, *, seconds: float) -> Iterator[bool]:
         yield True
         return
     try:
-        yield _taken(descriptor, seconds)
+        yield _acquire_lock(descriptor, seconds)
     finally:
         os.close(descriptor)
 
 
-def _taken(descriptor: int, seconds: float) -> bool:
+def _acquire_lock(descriptor: int, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while True:
         try:

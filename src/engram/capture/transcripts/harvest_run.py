@@ -60,7 +60,7 @@ class HarvestRun:
     def _harvest(self, harness: str, selection: HarvestSelection, report: HarvestReport) -> bool:
         """Harvest the sessions of one harness; whether it has any."""
         reader, marks, problems = reader_of(harness), Watermarks.load(self.store, harness), Problems()
-        found = _found(reader, selection.root or default_root(harness), problems)
+        found = _find_sessions(reader, selection.root or default_root(harness), problems)
         if selection.root is not None and not found:
             problems.add(selection.root, f"no sessions of {harness} were found there")
         report.problems += problems.found
@@ -84,7 +84,7 @@ class HarvestRun:
             mark = marks.of(session)
             reading = reader.read(session, mark.start(session) if mark is not None else 0)
             transcript = reading.transcript
-            if why := self.harvester.distrust_of(transcript.source, transcript.session):
+            if why := self.harvester.reason_to_distrust(transcript.source, transcript.session):
                 report.add(HarvestReport(warnings=[why]))
                 return
             if self.harvester.is_full(transcript.source):
@@ -100,8 +100,8 @@ class HarvestRun:
             report.problems += problems.found
 
     def _stage(self, session: StoredSession, reading: Reading, marks: Watermarks, report: HarvestReport) -> None:
-        saver = _Saver(session, marks, reading.transcript.start)
-        found = self.harvester.stage(reading.transcript, staged=None if self.harvester.dry_run else saver.staged)
+        saver = _WatermarkSaver(session, marks, reading.transcript.start)
+        found = self.harvester.stage(reading.transcript, staged=None if self.harvester.dry_run else saver.save_progress)
         found.size = reading.progress.size
         found.problems += reading.progress.problems
         report.add(found)
@@ -112,14 +112,14 @@ class HarvestRun:
 
 
 @dataclass(slots=True)
-class _Saver:
+class _WatermarkSaver:
     """Saves the watermark of a very long transcript while it is read."""
 
     session: StoredSession
     marks: Watermarks
     saved: int
 
-    def staged(self, position: int) -> None:
+    def save_progress(self, position: int) -> None:
         """Save it, if much was read since it was saved last."""
         if self.session.grows and position - self.saved >= SAVED_BYTES:
             self.marks.note(self.session, Watermark.of(self.session, position, is_complete=False))
@@ -127,7 +127,7 @@ class _Saver:
             self.saved = position
 
 
-def _found(reader: Reader, root: Path, problems: Problems) -> list[StoredSession]:
+def _find_sessions(reader: Reader, root: Path, problems: Problems) -> list[StoredSession]:
     """The sessions below a folder, as far as they are found; what stops the search is reported."""
     found: list[StoredSession] = []
     try:

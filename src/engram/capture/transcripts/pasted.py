@@ -14,9 +14,9 @@ from pathlib import Path
 from engram.agents.transcripts.boilerplate import read_sections
 
 _DATA = Path(__file__).parent / "data" / "pasted.txt"
-MOST_REMEMBERED = 4_000
+MAX_OUTPUT_LINES = 4_000
 """Lines that tools returned which are remembered, the latest ones."""
-LONGEST_RESULT = 200_000
+MAX_RESULT_CHARS = 200_000
 """Characters of a tool's result that are remembered."""
 _SHORTEST = 24
 """Characters; a shorter line may be the same by chance."""
@@ -26,7 +26,7 @@ _GAP = 2
 """Lines between two pasted ones that belong to what was pasted."""
 
 
-class Echoes:
+class ToolOutputLines:
     """The lines that tools returned lately. A person who pastes one did not say it."""
 
     __slots__ = ("_lines",)
@@ -36,11 +36,11 @@ class Echoes:
 
     def note(self, result: str) -> None:
         """Remember the lines of a tool's result."""
-        for line in result[:LONGEST_RESULT].splitlines():
+        for line in result[:MAX_RESULT_CHARS].splitlines():
             bare = line.strip()
             if len(bare) >= _SHORTEST:
                 self._lines[hash(bare)] = None
-        while len(self._lines) > MOST_REMEMBERED:
+        while len(self._lines) > MAX_OUTPUT_LINES:
             self._lines.popitem(last=False)
 
     def __contains__(self, line: str) -> bool:
@@ -48,10 +48,10 @@ class Echoes:
         return len(bare) >= _SHORTEST and hash(bare) in self._lines
 
 
-def pasted_lines(content: str, echoes: Echoes) -> list[bool]:
+def pasted_lines(content: str, echoes: ToolOutputLines) -> list[bool]:
     """For each line of a turn, whether it was pasted."""
     lines = content.split("\n")
-    pasted = [bool(_printed().match(line[:_LOOKED_AT])) or line in echoes for line in lines]
+    pasted = [bool(_printed_pattern().match(line[:_LOOKED_AT])) or line in echoes for line in lines]
     places = [place for place, found in enumerate(pasted) if found]
     for one, other in pairwise(places):
         if other - one <= _GAP + 1:
@@ -63,10 +63,10 @@ def own_words(content: str, pasted: Sequence[bool]) -> str:
     """The turn with its pasted lines blanked out; every other character keeps its position."""
     if not any(pasted):
         return content
-    return "\n".join(map(_kept, content.split("\n"), pasted, [*pasted[1:], False]))
+    return "\n".join(map(_blank_pasted, content.split("\n"), pasted, [*pasted[1:], False]))
 
 
-def _kept(line: str, is_pasted: bool, introduces: bool) -> str:
+def _blank_pasted(line: str, is_pasted: bool, introduces: bool) -> str:
     """A line, blanked if it was pasted. One that introduces what was pasted ends here: what comes after it is the person's again."""
     if is_pasted:
         return "\n" * len(line)
@@ -75,5 +75,5 @@ def _kept(line: str, is_pasted: bool, introduces: bool) -> str:
 
 
 @lru_cache(maxsize=1)
-def _printed() -> re.Pattern[str]:
+def _printed_pattern() -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in read_sections(_DATA)["line"]))

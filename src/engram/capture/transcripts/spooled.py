@@ -13,19 +13,19 @@ SUFFIX = ".jsonl"
 def harvest_spooled(run: HarvestRun, root: Path, seconds: float | None = None) -> HarvestReport:
     """Harvest the waiting sessions of a home, at least one; what is not reached in time waits on."""
     report, started = HarvestReport(), time.monotonic()
-    for claim in spool.claims(root):
+    for claim in spool.claim_waiting(root):
         try:
-            report.add(_harvested(run, claim.entry))
+            report.add(_harvest_entry(run, claim.entry))
         except BaseException:
             claim.release()
             raise
-        claim.done()
+        claim.finish()
         if seconds is not None and time.monotonic() - started >= seconds:
             break
     return report
 
 
-def _harvested(run: HarvestRun, entry: spool.SpoolEntry) -> HarvestReport:
+def _harvest_entry(run: HarvestRun, entry: spool.SpoolEntry) -> HarvestReport:
     transcript = Path(entry.transcript)
     if not _is_transcript(transcript):
         return HarvestReport(problems=[f"{transcript}: the transcript of a session is gone; it was not harvested"])

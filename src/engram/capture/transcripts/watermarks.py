@@ -19,11 +19,11 @@ SHARDS = 64
 """States over which the watermarks of a harness are spread: saving one rewrites only its state."""
 HARVEST, CHATS = "harvest", "import"
 """The namespaces of states: sessions of harnesses, and conversations of exports."""
-COMPARED = 4096
-"""Bytes of a block that a digest covers: before the offset, and in what follows `WHOLE` one of every `STRIDE`."""
-WHOLE = 64 * 1024 * 1024
+DIGEST_BLOCK_BYTES = 4096
+"""Bytes of a block that a digest covers: before the offset, and in what follows `FULLY_DIGESTED_BYTES` one of every `DIGEST_STRIDE_BYTES`."""
+FULLY_DIGESTED_BYTES = 64 * 1024 * 1024
 """Bytes from the beginning that a digest covers completely; few transcripts have more."""
-STRIDE = 1024 * 1024
+DIGEST_STRIDE_BYTES = 1024 * 1024
 _COMPLETE = "2:"
 """Begins a digest of everything; an older one covers the first and the last block."""
 
@@ -44,14 +44,14 @@ class Watermark:
         return cls(session.stamp if is_complete else (), offset, digest)
 
     @classmethod
-    def loaded(cls, value: Any) -> Self | None:
+    def from_json(cls, value: Any) -> Self | None:
         """A watermark as it was stored; None if it cannot be used."""
         match value:
             case [list(stamp), int(offset), str(digest)] if offset >= 0 and all(isinstance(one, int) for one in stamp):
                 return cls(tuple(stamp), offset, digest)
         return None
 
-    def stored(self) -> list[Any]:
+    def to_json(self) -> list[Any]:
         """As JSON."""
         return [list(self.stamp), self.offset, self.digest]
 
@@ -83,15 +83,15 @@ class Watermarks:
         """Every watermark of a harness."""
         marks = cls(store, harness, namespace)
         for shard in range(SHARDS):
-            found = ((key, Watermark.loaded(value)) for key, value in store.state(marks._state(shard)).items())
+            found = ((key, Watermark.from_json(value)) for key, value in store.state(marks._state(shard)).items())
             marks._known.update((key, mark) for key, mark in found if mark is not None)
         return marks
 
     def of(self, session: StoredSession) -> Watermark | None:
         """The watermark of a session; None if it was never harvested."""
-        return self.named(session.name)
+        return self.find_by_name(session.name)
 
-    def named(self, name: str) -> Watermark | None:
+    def find_by_name(self, name: str) -> Watermark | None:
         """The watermark of the session of this name."""
         return self._known.get(digest_of(name))
 
@@ -114,7 +114,7 @@ class Watermarks:
         """Save what was noted; durable when it returns."""
         shards: defaultdict[int, dict[str, Any]] = defaultdict(dict)
         for key, mark in self._unsaved.items():
-            shards[int(key[:4], 16) % SHARDS][key] = mark.stored()
+            shards[int(key[:4], 16) % SHARDS][key] = mark.to_json()
         for shard, marks in sorted(shards.items()):
             self.store.change_state(self._state(shard), lambda value, marks=marks: {**value, **marks})  # type: ignore[misc]
         self._unsaved.clear()
@@ -127,20 +127,20 @@ def digest_before(path: Path, offset: int) -> str:
     """A digest of what a file has before an offset; of a very long one, of samples of its later part."""
     found = hashlib.sha256()
     with reading(path) as file:
-        for begin in range(0, min(offset, WHOLE), STRIDE):
-            found.update(file.read(min(STRIDE, offset - begin)))
-        for begin in (*range(WHOLE, offset, STRIDE), max(0, offset - COMPARED)):
+        for begin in range(0, min(offset, FULLY_DIGESTED_BYTES), DIGEST_STRIDE_BYTES):
+            found.update(file.read(min(DIGEST_STRIDE_BYTES, offset - begin)))
+        for begin in (*range(FULLY_DIGESTED_BYTES, offset, DIGEST_STRIDE_BYTES), max(0, offset - DIGEST_BLOCK_BYTES)):
             file.seek(begin)
-            found.update(file.read(min(COMPARED, offset - begin)))
+            found.update(file.read(min(DIGEST_BLOCK_BYTES, offset - begin)))
     return f"{_COMPLETE}{found.hexdigest()[:20]}"
 
 
 def _digest_of_ends(path: Path, offset: int) -> str:
     """The digest that was stored before: of the first bytes of a file and of those just before an offset."""
     with reading(path) as file:
-        head = file.read(min(COMPARED, offset))
-        file.seek(max(0, offset - COMPARED))
-        tail = file.read(min(COMPARED, offset))
+        head = file.read(min(DIGEST_BLOCK_BYTES, offset))
+        file.seek(max(0, offset - DIGEST_BLOCK_BYTES))
+        tail = file.read(min(DIGEST_BLOCK_BYTES, offset))
     return hashlib.sha256(head + tail).hexdigest()[:20]
 
 

@@ -4,23 +4,23 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from engram.agents.transcripts.transcript import TranscriptTurn
-from engram.capture.transcripts.pasted import Echoes, own_words, pasted_lines
+from engram.capture.transcripts.pasted import ToolOutputLines, own_words, pasted_lines
 from engram.gates.secrets.scan import redact
 from engram.model.lazy import dataclass, replace
-from engram.sessions.observations import storable
+from engram.sessions.observations import make_storable
 
-CONTEXT = 6
+MAX_CONTEXT_TURNS = 6
 """Turns before a window that explain what it refers to."""
-WINDOW = 8
+MAX_WINDOW_TURNS = 8
 """The user's turns of a window."""
-LONGEST_TURN = 100_000
+MAX_TURN_CHARS = 100_000
 """Characters of a turn that are read; a longer one is a pasted document."""
-LONGEST_ANSWER = 1_000
+MAX_ANSWER_CHARS = 1_000
 """Characters at the end of an assistant's turn that are read to understand the next one."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeardTurn:
+class RedactedTurn:
     """A turn of the user or the assistant, with its secrets redacted before anything else reads it."""
 
     turn: TranscriptTurn
@@ -28,15 +28,15 @@ class HeardTurn:
     """The turn's content without what was pasted; every character has its place in the content."""
 
     @classmethod
-    def of(cls, turn: TranscriptTurn, echoes: Echoes) -> "HeardTurn":
+    def of(cls, turn: TranscriptTurn, echoes: ToolOutputLines) -> "RedactedTurn":
         """A turn as it may be stored, cut if it is very long."""
         is_user = turn.role == "user"
-        kept = turn.content[:LONGEST_TURN] if is_user else turn.content[-LONGEST_ANSWER:]
-        content = storable(redact(kept)[0])
+        kept = turn.content[:MAX_TURN_CHARS] if is_user else turn.content[-MAX_ANSWER_CHARS:]
+        content = make_storable(redact(kept)[0])
         return cls(replace(turn, content=content), _words(kept, content, echoes) if is_user else content)
 
 
-def _words(raw: str, content: str, echoes: Echoes) -> str:
+def _words(raw: str, content: str, echoes: ToolOutputLines) -> str:
     """The words of a turn that are the person's own. What a tool returned is compared with it as it was, before its secrets were redacted."""
     pasted = pasted_lines(raw, echoes)
     if len(pasted) != content.count("\n") + 1:
@@ -48,8 +48,8 @@ def _words(raw: str, content: str, echoes: Echoes) -> str:
 class TurnWindow:
     """Turns that are judged together, and those before them, which only explain."""
 
-    before: Sequence[HeardTurn]
-    turns: Sequence[HeardTurn]
+    before: Sequence[RedactedTurn]
+    turns: Sequence[RedactedTurn]
 
     @property
     def position(self) -> int:
@@ -57,7 +57,7 @@ class TurnWindow:
         return max(heard.turn.position for heard in self.turns)
 
     @property
-    def of_user(self) -> int:
+    def user_turn_count(self) -> int:
         """How many of its turns are the user's."""
         return sum(heard.turn.role == "user" for heard in self.turns)
 
@@ -66,9 +66,9 @@ def windows(
     turns: Iterable[TranscriptTurn], start: int, day_of: Callable[[TranscriptTurn], Hashable]
 ) -> Iterator[TurnWindow]:
     """The turns after `start`, in windows of one day. What tools returned is only compared with what the user pastes."""
-    before: deque[HeardTurn] = deque(maxlen=CONTEXT)
-    gathered: list[HeardTurn] = []
-    for heard in _heard(turns):
+    before: deque[RedactedTurn] = deque(maxlen=MAX_CONTEXT_TURNS)
+    gathered: list[RedactedTurn] = []
+    for heard in _redact_turns(turns):
         turn = heard.turn
         if gathered and (_is_full(gathered, turn) or day_of(turn) != day_of(gathered[0].turn)):
             yield TurnWindow(tuple(before), gathered)
@@ -82,9 +82,9 @@ def windows(
         yield TurnWindow(tuple(before), gathered)
 
 
-def _heard(turns: Iterable[TranscriptTurn]) -> Iterator[HeardTurn]:
+def _redact_turns(turns: Iterable[TranscriptTurn]) -> Iterator[RedactedTurn]:
     """The user's turns, each after the assistant's last one before it."""
-    echoes, answer = Echoes(), None
+    echoes, answer = ToolOutputLines(), None
     for turn in turns:
         if turn.role == "tool":
             echoes.note(turn.content)
@@ -92,11 +92,11 @@ def _heard(turns: Iterable[TranscriptTurn]) -> Iterator[HeardTurn]:
             answer = turn
         elif turn.content.strip():
             if answer is not None:
-                yield HeardTurn.of(answer, echoes)
+                yield RedactedTurn.of(answer, echoes)
                 answer = None
-            yield HeardTurn.of(turn, echoes)
+            yield RedactedTurn.of(turn, echoes)
 
 
-def _is_full(gathered: Sequence[HeardTurn], turn: TranscriptTurn) -> bool:
+def _is_full(gathered: Sequence[RedactedTurn], turn: TranscriptTurn) -> bool:
     """Whether a turn of the user would be one too many. An answer is added: it may end in the question the next one answers."""
-    return turn.role == "user" and sum(heard.turn.role == "user" for heard in gathered) >= WINDOW
+    return turn.role == "user" and sum(heard.turn.role == "user" for heard in gathered) >= MAX_WINDOW_TURNS

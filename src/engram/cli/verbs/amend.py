@@ -14,10 +14,10 @@ def edit(surface: Surface, ref: str, statement: str = "", reason: str = "") -> N
         before = mem.get(ref)
         if statement:
             after = mem.review.edit(before.id, actor=surface.actor, reason=reason, statement=text_or_stdin(statement))
-        elif surface.person and surface.drawn:
-            from engram.cli.editor import changed_by_editor
+        elif surface.person and surface.can_draw:
+            from engram.cli.editor import edit_in_editor
 
-            after = mem.review.edit(before.id, actor=surface.actor, reason=reason, **changed_by_editor(before))
+            after = mem.review.edit(before.id, actor=surface.actor, reason=reason, **edit_in_editor(before))
         else:
             raise InvalidInput("edit needs --statement TEXT, or a terminal for $EDITOR")
         surface.answer(memory_data(after, surface.now), lambda: _draw(before, after))
@@ -40,8 +40,8 @@ def merge(surface: Surface, refs: list[str], statement: str = "", reason: str = 
         memories = [mem.get(ref) for ref in refs]
         actor = surface.actor
         for memory in memories:
-            why = reason_for_person(memory) or reason_for_person(memory.but(statement=text or memory.statement))
-            if require_person(memory.but(statement=text or memory.statement), why):
+            why = reason_for_person(memory) or reason_for_person(memory.replace(statement=text or memory.statement))
+            if require_person(memory.replace(statement=text or memory.statement), why):
                 actor = HUMAN
                 break
         after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason, shown=memories)

@@ -8,12 +8,12 @@ from engram.cli.display import line
 from engram.cli.records import memory_data, plain
 from engram.cli.surface import Surface, text_or_stdin
 from engram.model.errors import InvalidInput
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
     from engram.capture.exchange import FactDecision
-    from engram.capture.extraction import Extracted
+    from engram.capture.extraction import ExtractedFact
     from engram.client import Engram
 
 _OPERATIONS = {
@@ -56,14 +56,14 @@ def capture(
         raise InvalidInput("Give --user TEXT, --assistant TEXT, or both")
     with surface.memory() as mem:
         if dry_run:
-            _foresee(surface, mem, asked, answered, listen)
+            _preview_facts(surface, mem, asked, answered, listen)
         elif buffer:
             _buffer(surface, mem, {"user": asked, "assistant": answered}, session, scope, key, listen=listen)
         else:
-            _keep(surface, mem, asked, answered, session=session, scope=scope, listen=listen, key=key)
+            _record_exchange(surface, mem, asked, answered, session=session, scope=scope, listen=listen, key=key)
 
 
-def _foresee(surface: Surface, mem: "Engram", asked: str, answered: str, listen: bool) -> None:
+def _preview_facts(surface: Surface, mem: "Engram", asked: str, answered: str, listen: bool) -> None:
     turns = [
         {"role": role, "content": content} for role, content in (("user", asked), ("assistant", answered)) if content
     ]
@@ -76,13 +76,13 @@ def _foresee(surface: Surface, mem: "Engram", asked: str, answered: str, listen:
     )
 
 
-def _draw_facts(found: "Sequence[Extracted]") -> None:
+def _draw_facts(found: "Sequence[ExtractedFact]") -> None:
     for fact in found:
         display.lines([(f"{fact.confidence:.2f} ", "cyan"), (f"{fact.type}  ", "bold"), line(fact.statement)])
         display.lines([(f"     {fact.role}, characters {fact.span[0]}–{fact.span[1]}: {fact.reason}", "bright_black")])
 
 
-def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen: bool, **given: str) -> None:
+def _record_exchange(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen: bool, **given: str) -> None:
     kept = mem.add_conversation(asked, answered, extract_assistant_response=listen, source=surface.actor, **given)
     surface.warn(kept.warnings)
     now = surface.now
@@ -95,7 +95,7 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
         surface.hint("engram: `engram worker` asks the model again")
     waiting = sum(memory.status == "candidate" for memory in kept)
     if waiting:
-        surface.hint(f"engram: {counted(waiting, 'memory awaits', 'memories await')} review: `engram review`")
+        surface.hint(f"engram: {format_count(waiting, 'memory awaits', 'memories await')} review: `engram review`")
     if all(one.reason.startswith("skipped: ") for one in kept.decisions):
         surface.hint("engram: the turns are stored; they contain nothing to remember")
 
@@ -135,7 +135,7 @@ def _buffer(
     _answer(surface, results)
     if results[-1].waiting:
         surface.hint(
-            f"engram: {counted(results[-1].waiting, 'turn waits', 'turns wait')} for extraction in {results[-1].session}"
+            f"engram: {format_count(results[-1].waiting, 'turn waits', 'turns wait')} for extraction in {results[-1].session}"
         )
 
 

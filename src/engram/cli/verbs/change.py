@@ -3,10 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
-from engram.cli.decisions import read_again
+from engram.cli.decisions import confirm_reworded
 from engram.cli.display import line
 from engram.cli.records import memory_data
-from engram.cli.surface import FAILED, IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
+from engram.cli.surface import (
+    CURRENT_STATUSES,
+    FAILED,
+    Surface,
+    lowers_tier,
+    reason_for_person,
+    require_person,
+    text_or_stdin,
+)
 from engram.cli.verbs.options import check_claim, memory_changes
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory, Signal
@@ -15,7 +23,7 @@ if TYPE_CHECKING:
     from engram.store.reports import Purged
 
 
-_DIFFERENT = frozenset({"id", "created", "lineage", "revision", "supersedes", "aliases", "activation", "feedback"})
+_VERSION_FIELDS = frozenset({"id", "created", "lineage", "revision", "supersedes", "aliases", "activation", "feedback"})
 """Fields that differ between any two versions and say nothing about the fact."""
 
 
@@ -47,7 +55,7 @@ def update(
         if by_name:
             surface.answer(memory_data(after, surface.now), lambda: display.write(f"UPDATED: {line(after.name)}"))
         else:
-            _changed(surface, mem, before, after)
+            _report_change(surface, mem, before, after)
         if claimed:
             surface.hint(
                 "engram: --source changes nothing: a memory's source is who said it, and the history has who changed it"
@@ -68,7 +76,7 @@ def revise(surface: Surface, ref: str, statement: str = "", *, reason: str = "",
         # The new version is active, so a person is needed here wherever one is needed to activate it.
         check_allowed(before, {**fields, "status": "active"})
         after = mem.revise(before.id, actor=surface.actor, reason=reason, **fields)
-        _changed(surface, mem, before, after, without=_DIFFERENT)
+        _report_change(surface, mem, before, after, without=_VERSION_FIELDS)
         if after.superseded_by:
             surface.hint(f"engram: it was true before {after.superseded_by}, which stays current")
         else:
@@ -77,7 +85,7 @@ def revise(surface: Surface, ref: str, statement: str = "", *, reason: str = "",
 
 def check_allowed(before: Memory, fields: dict[str, Any]) -> None:
     """Refuse what only review may decide; where review needs a person, require one here, too."""
-    if fields.get("status") in IN_FORCE:
+    if fields.get("status") in CURRENT_STATUSES:
         if before.status == "candidate":
             raise Refused(f"{before.id} awaits review; `engram promote {before.id}` or `engram review` activates it")
         require_person(before, reason_for_person(before))
@@ -89,32 +97,32 @@ def pin(surface: Surface, ref: str, *, unpin: bool = False) -> None:
     """Pin a memory, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
-        _changed(surface, mem, before, mem.pin(before.id, not unpin, actor=surface.actor))
+        _report_change(surface, mem, before, mem.pin(before.id, not unpin, actor=surface.actor))
 
 
 def feedback(surface: Surface, ref: str, signal: Signal, *, session: str = "") -> None:
     """Rate a memory, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
-        _changed(surface, mem, before, mem.feedback(before.id, signal, session=session, actor=surface.actor))
+        _report_change(surface, mem, before, mem.feedback(before.id, signal, session=session, actor=surface.actor))
 
 
 def reinforce(surface: Surface, ref: str) -> None:
     """Reinforce a memory by hand, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
-        _changed(surface, mem, before, mem.reinforce(before.id, actor=surface.actor))
+        _report_change(surface, mem, before, mem.reinforce(before.id, actor=surface.actor))
 
 
 def verify(surface: Surface, ref: str) -> None:
     """Confirm that a memory is still true, and print the changes."""
     with surface.memory() as mem:
         before = mem.get(ref)
-        if not read_again(surface, mem, before, "confirm"):
+        if not confirm_reworded(surface, mem, before, "confirm"):
             surface.hint("engram: nothing was changed")
             raise SystemExit(FAILED)
         after = mem.verify(before.id, actor=surface.actor, shown=[before])
-        _changed(surface, mem, before, after)
+        _report_change(surface, mem, before, after)
         if after.status == "candidate":
             surface.hint(f"engram: {after.id} still waits for review; `engram promote {after.id}` makes it active")
 
@@ -135,10 +143,10 @@ def undo(surface: Surface, ref: str = "", *, last: bool = False) -> None:
             return
         before = mem.get(ref)
         after = mem.undo(before.id, actor=surface.actor)
-        _changed(surface, mem, before, after)
+        _report_change(surface, mem, before, after)
 
 
-def _changed(surface: Surface, mem: Any, before: Any, after: Any, without: frozenset[str] = frozenset()) -> None:
+def _report_change(surface: Surface, mem: Any, before: Any, after: Any, without: frozenset[str] = frozenset()) -> None:
     def draw() -> None:
         display.lines([(after.id, "bold cyan"), f"  {display.line(after.statement)}"])
         changes = views.changed_fields(before, after)
@@ -176,7 +184,7 @@ def purge_after_asking(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
         surface.hint("engram: an interrupted purge was finished")
         _report_purge(surface, finished)
         return
-    found, words = _named(mem, ref)
+    found, words = _resolve_target(mem, ref)
     if not yes:
         if not surface.person:
             raise InvalidInput(f"purging {found} cannot be undone; add --yes to do it")
@@ -196,7 +204,7 @@ def _report_purge(surface: Surface, purged: "Purged") -> None:
         raise SystemExit(1)
 
 
-def _named(mem: Any, ref: str) -> tuple[str, str]:
+def _resolve_target(mem: Any, ref: str) -> tuple[str, str]:
     from engram.store.references import find_event
 
     if ref.startswith("EVT-"):

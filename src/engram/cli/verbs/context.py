@@ -7,7 +7,7 @@ from engram.cli import display
 from engram.cli.records import plain
 from engram.cli.surface import FAILED, Surface
 from engram.model.errors import InvalidInput
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.upkeep.context_files import ContextUpdate
@@ -32,7 +32,7 @@ def gen_context(
         raise InvalidInput("--check says whether a block is up to date, --remove takes it out; give one of the two")
     from engram.upkeep.context_files import BlockOptions
 
-    BlockOptions(None, tier, limit, budget).checked("--")
+    BlockOptions(None, tier, limit, budget).validate("--")
     with surface.memory() as mem:
         found = mem.gen_context(
             files, limit=limit, tier=tier, budget=budget, remove=remove, dry_run=check or dry_run, scope=scope or None
@@ -57,7 +57,9 @@ def _draw(found: "list[ContextUpdate]", check: bool, dry_run: bool) -> None:
             continue
         state = ("out of date" if one.changed else "up to date") if check else one.change
         held = (
-            f"  ({counted(len(one.ids), 'memory', 'memories')}, {counted(one.tokens, 'token')})" if one.tokens else ""
+            f"  ({format_count(len(one.ids), 'memory', 'memories')}, {format_count(one.tokens, 'token')})"
+            if one.tokens
+            else ""
         )
         display.lines([(state, "yellow" if one.changed else "green"), f"  {one.file}{held}"])
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.decisions import (
-    NAMED,
-    confirmed,
+    MAX_NAMED_MEMORIES,
+    ask_confirmation,
     draw_bulk,
     draw_left,
     draw_some,
@@ -18,7 +18,7 @@ from engram.cli.display import line
 from engram.cli.records import bulk_data
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -50,7 +50,7 @@ def _take_out(
     surface: Surface, mem: "Engram", source: str, since: str | None, include_confirmed: bool, dry_run: bool, yes: bool
 ) -> None:
     from engram.model.fields import aware
-    from engram.review.distrust import KEPT
+    from engram.review.distrust import CONFIRMED_REASON
 
     start = aware(since, mem.time_zone)
     distrusting = partial(
@@ -64,17 +64,17 @@ def _take_out(
         surface.hint("engram: nothing was changed")
         return
     if plan.done:
-        preview(surface, f"take out {counted(len(plan.done), 'memory', 'memories')}", plan.done)
+        preview(surface, f"take out {format_count(len(plan.done), 'memory', 'memories')}", plan.done)
     if plan.left:
-        kept = [memory_id for memory_id, why in plan.left.items() if why == KEPT]
+        kept = [memory_id for memory_id, why in plan.left.items() if why == CONFIRMED_REASON]
         if kept:
-            more = ", …" if len(kept) > NAMED else ""
+            more = ", …" if len(kept) > MAX_NAMED_MEMORIES else ""
             surface.say(
-                f"kept: {len(kept):,} that a person confirmed ({', '.join(kept[:NAMED])}{more}); --include-confirmed takes those out as well"
+                f"kept: {len(kept):,} that a person confirmed ({', '.join(kept[:MAX_NAMED_MEMORIES])}{more}); --include-confirmed takes those out as well"
             )
         if others := len(plan.left) - len(kept):
             surface.say(f"left as they are: {others:,}; --dry-run names them")
-    if not confirmed(surface, _question(plan), yes):
+    if not ask_confirmation(surface, _question(plan), yes):
         report_nothing(surface, plan.op)
         return
     decision = distrusting()
@@ -115,9 +115,9 @@ def _restore(surface: Surface, mem: "Engram", source: str, limited: bool) -> Non
 
 
 def _list(surface: Surface, mem: "Engram") -> None:
-    from engram.review.distrust import distrusted
+    from engram.review.distrust import distrusted_sources
 
-    found = distrusted(mem.store)
+    found = distrusted_sources(mem.store)
     rows: list[list[display.Cell]] = [
         [(line(source), "red"), entry["at"][:16], f"by {line(entry['actor'])}", ", ".join(entry["decisions"])]
         for source, entry in sorted(found.items())

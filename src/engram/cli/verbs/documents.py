@@ -12,7 +12,7 @@ from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from engram.capture.documents.cite import Citation
-    from engram.capture.documents.ingest import Ingested
+    from engram.capture.documents.ingest import IngestedDocuments
 
 _STATES = {"verified": "green", "changed": "bold red", "unchecked": "yellow"}
 
@@ -51,14 +51,14 @@ def ingest(
         raise SystemExit(FAILED)
 
 
-def _summary(taken: "Ingested") -> str:
+def _summary(taken: "IngestedDocuments") -> str:
     """How many were read and how many were not; empty where all were."""
     if not taken.refused and not taken.left_out:
         return ""
     return f"engram: {len(taken):,} read, {len(taken.refused):,} unreadable, {len(taken.left_out):,} left out"
 
 
-def _draw_taken(taken: "Ingested") -> None:
+def _draw_taken(taken: "IngestedDocuments") -> None:
     rows: list[list[display.Cell]] = [
         [(one.task, "cyan"), one.kind, f"{one.chunks:,}", f"{len(one.facts):,}", line(one.title)] for one in taken
     ]

@@ -8,13 +8,13 @@ from engram.cli.display import block, progress
 from engram.cli.records import bulk_data, memory_data
 from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.model.errors import InvalidInput
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.bulk import BulkDecision
 
-BATCH = 50
+DEFAULT_BATCH_SIZE = 50
 
 
 def enrich(
@@ -33,7 +33,7 @@ def enrich(
         elif file is not None:
             _report(surface, mem.enrichment.apply(_read_cues(file)))
         else:
-            _print_batch(surface, mem, BATCH if limit is None else limit)
+            _print_batch(surface, mem, DEFAULT_BATCH_SIZE if limit is None else limit)
 
 
 def _report(surface: Surface, decision: "BulkDecision") -> None:
@@ -63,5 +63,5 @@ def _print_batch(surface: Surface, mem: "Engram", limit: int) -> None:
     batch, count = mem.enrichment.next_batch(limit), mem.enrichment.count()
     data = {"without_cues": count, "memories": [memory_data(memory, surface.now) for memory in batch]}
     surface.answer(data, lambda: block(render_batch(batch)) if batch else None)
-    lack = counted(count, "memory lacks cues", "memories lack cues")
+    lack = format_count(count, "memory lacks cues", "memories lack cues")
     surface.hint(f"engram: {lack}" + ("; `engram enrich FILE` stores them" if batch else ""))

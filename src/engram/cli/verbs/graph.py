@@ -11,7 +11,7 @@ from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.graph.traversal import Reached
+    from engram.graph.traversal import ReachedMemory
 
 
 def relate(
@@ -92,7 +92,7 @@ def _draw_links(before: Any, after: Any) -> None:
             display.lines(["  - ", (line(link.type), "magenta"), f" → {line(link.target)}"])
 
 
-def _draw(found: "list[Reached]", text: str, prompt: bool) -> None:
+def _draw(found: "list[ReachedMemory]", text: str, prompt: bool) -> None:
     if prompt:
         display.block(text)
         return

@@ -7,7 +7,7 @@ from engram.agents.registry import agents_with_sessions
 from engram.cli import display
 from engram.cli.display import line, progress
 from engram.cli.surface import Surface
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.capture.harvest import HarvestedFact, HarvestReport
@@ -17,8 +17,8 @@ _STYLES = {
     "proposed": "green", "stored": "green", "duplicate": "bright_black", "unlikely": "bright_black", "trivial": "bright_black",
     "refused": "yellow",
 }  # fmt: skip
-_KEPT = ("proposed", "stored")
-MOST_SHOWN = 20
+_KEPT_OUTCOMES = ("proposed", "stored")
+MAX_SHOWN_FACTS = 20
 """Facts, and problems, that are shown without --verbose."""
 
 
@@ -42,7 +42,7 @@ def harvest(
 
 def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, verbose: bool) -> None:
     """Print what became of each fact, what could not be read, and a summary."""
-    problems = found.problems if verbose else found.problems[:MOST_SHOWN]
+    problems = found.problems if verbose else found.problems[:MAX_SHOWN_FACTS]
     surface.warn(problems)
     if len(found.problems) > len(problems):
         surface.warn([f"{len(found.problems) - len(problems):,} more could not be read; --verbose lists them"])
@@ -51,7 +51,7 @@ def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, ver
     surface.hint(_summary(found, dry_run))
     for source, waiting in found.postponed.items():
         surface.hint(
-            f"engram: {source} has reached the limit of a run; {counted(waiting, 'session waits', 'sessions wait')} for the next harvest"
+            f"engram: {source} has reached the limit of a run; {format_count(waiting, 'session waits', 'sessions wait')} for the next harvest"
         )
 
 
@@ -65,8 +65,8 @@ def _data(found: "HarvestReport") -> dict[str, object]:
 
 
 def _draw(found: "HarvestReport", everything: bool) -> None:
-    facts = found.facts if everything else [fact for fact in found.facts if fact.outcome in _KEPT]
-    shown = facts if everything else facts[:MOST_SHOWN]
+    facts = found.facts if everything else [fact for fact in found.facts if fact.outcome in _KEPT_OUTCOMES]
+    shown = facts if everything else facts[:MAX_SHOWN_FACTS]
     for fact in shown:
         _draw_fact(fact, everything)
     if len(facts) > len(shown):
@@ -85,7 +85,7 @@ def _draw_fact(fact: "HarvestedFact", with_reason: bool) -> None:
 
 
 def _summary(found: "HarvestReport", dry_run: bool) -> str:
-    read = f"{counted(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
+    read = f"{format_count(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
     shown = [outcome for outcome in _STYLES if outcome != "stored" or found.count(outcome)]
     counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in shown)
     return f"engram: {read}: {counts}{_next_step(found, dry_run)}"

@@ -10,7 +10,7 @@ from engram.cli.display import ago, line, progress
 from engram.cli.surface import Surface
 from engram.model.errors import EmbedderError, InvalidInput
 from engram.model.report import Finding, Report
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
@@ -50,7 +50,7 @@ def index(surface: Surface, rebuild: bool = False, reembed: bool = False, neares
 def doctor(surface: Surface, repair: bool = False, seconds: float = 10) -> None:
     """Carry out `engram doctor`."""
     moved = _repair(surface) if repair else []
-    found = _diagnosed(surface, repair, seconds)
+    found = _run_diagnosis(surface, repair, seconds)
 
     def draw() -> None:
         signs = {"ok": ("✓", "green"), "advice": ("!", "yellow"), "problem": ("✗", "bold red")}
@@ -67,7 +67,7 @@ def doctor(surface: Surface, repair: bool = False, seconds: float = 10) -> None:
         raise SystemExit(1)
 
 
-def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
+def _run_diagnosis(surface: Surface, repair: bool, seconds: float) -> Report:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
     from engram.agents.wiring.wiring_health import wiring_finding
     from engram.capture.signals import signal_problems
@@ -81,7 +81,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.upkeep.scope_links import scope_finding
     from engram.upkeep.upkeep import diagnose
 
-    config, opened, place = _to_examine(surface.home)
+    config, opened, place = _locate_store(surface.home)
     settings, problems = read_settings(config)
     problems += policy_problems(settings.policy, settings.policies, str(config))
     problems += signal_problems(settings.signals, config)
@@ -96,16 +96,16 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
         if repair:
             store.sync()
             remaining = [line for purged in finish_purges(store, utc_now) for line in purged.remaining]
-        found = diagnose(store, utc_now(), seconds).plus(last=[scope_finding(store, working_directory())])
+        found = diagnose(store, utc_now(), seconds).with_findings(last=[scope_finding(store, working_directory())])
     finally:
         store.close()
     wired = wiring_finding(repository_of(working_directory()))
     last = [*hook_findings(place), *([wired] if wired is not None else [])]
     last += [Finding.of("purge", False, line) for line in remaining]
-    return found.plus(first=[_settings_finding(problems)], last=last)
+    return found.with_findings(first=[_settings_finding(problems)], last=last)
 
 
-def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store], Home | None]":
+def _locate_store(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store], Home | None]":
     """Where the settings are, how the store is opened once they are read, and its home; None on a server."""
     from engram.store.location import owner_config, requested_server
     from engram.store.postgres.setup import open_store
@@ -148,7 +148,9 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
     waiting, lacking, turns = found["waiting_for_review"], found["without_cues"], ""
     if found["waiting_turns"]:
-        turns = f"{counted(found['waiting_turns'], 'turn waits', 'turns wait')} for extraction: engram capture --flush"
+        turns = (
+            f"{format_count(found['waiting_turns'], 'turn waits', 'turns wait')} for extraction: engram capture --flush"
+        )
     display.fields(
         [
             ("store", found["store"]),
@@ -158,12 +160,15 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
             ("embedder", found["embedder"] or "none: search by keyword only"),
             (
                 "review",
-                (f"{counted(waiting, 'memory awaits', 'memories await')} review: engram review", "cyan")
+                (f"{format_count(waiting, 'memory awaits', 'memories await')} review: engram review", "cyan")
                 if waiting
                 else "",
             ),
             ("captured", turns),
-            ("cues", f"{counted(lacking, 'memory lacks', 'memories lack')} them: engram enrich" if lacking else ""),
+            (
+                "cues",
+                f"{format_count(lacking, 'memory lacks', 'memories lack')} them: engram enrich" if lacking else "",
+            ),
             ("paused", ("yes: engram resume ends that", "yellow") if found["paused"] else ""),
             ("problems", ("; ".join(found["problems"]), "red") if found["problems"] else ""),
         ]

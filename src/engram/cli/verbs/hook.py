@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engram.cli.surface import Surface
 from engram.hooks.runner import SECONDS, run
-from engram.model.arguments import MOST
+from engram.model.arguments import MAX_LIMIT
 from engram.model.errors import EngramError, Refused, UnreadableData
 from engram.readers.json_reader import parse_json_object
 from engram.rules.numbers import FIELD_WEIGHTS
@@ -24,10 +24,10 @@ from engram.store.scopes import LINKS_STATE, links_of, scopes_seen, trusted_of, 
 from engram.store.sqlite.search import document_frequencies
 from engram.text import display
 from engram.text.display import visible_json
-from engram.text.tokens import prune, query_terms
+from engram.text.tokens import prune_terms, query_terms
 from engram.text.translation import translation
 
-PAUSED = "Engram is paused; `engram resume` ends that"
+PAUSED_WARNING = "Engram is paused; `engram resume` ends that"
 
 
 def hook(surface: Surface, action: str, text: list[str] | None = None, limit: int = 5, cwd: str = "") -> None:
@@ -41,7 +41,7 @@ def hook(surface: Surface, action: str, text: list[str] | None = None, limit: in
         raise Refused(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
     payload = _payload(text or [])
     place = cwd or payload.get("cwd") or working_directory()
-    answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MOST))
+    answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MAX_LIMIT))
     sys.stdout.write(visible_json(json.dumps(answer, ensure_ascii=False)) + "\n")
     surface.answered = True
 
@@ -63,7 +63,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
     try:
         place = open_home(Path(home) if home else None, create=False)
         if (place.state / "paused").exists():
-            return _answer(prompt, [], PAUSED)
+            return _answer(prompt, [], PAUSED_WARNING)
         index = place.index / "index.db"
         database = sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None)
     except (EngramError, OSError, sqlite3.Error) as error:
@@ -91,7 +91,7 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
     try:
         with Engram.open(create=False, directory=cwd, embedder="none") as mem:
             if is_paused(mem.store):
-                return _answer(prompt, [], PAUSED)
+                return _answer(prompt, [], PAUSED_WARNING)
             if not prompt.strip() or limit < 1:
                 return _answer(prompt, [])
             scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), scope_links(mem.store))
@@ -111,12 +111,12 @@ def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> di
 
 
 def _line(hit: dict[str, object]) -> str:
-    return f"[{display.word(str(hit['id']))}] {display.word(str(hit['type']))}: {display.quoted(str(hit['text']))}"
+    return f"[{display.safe_word(str(hit['id']))}] {display.safe_word(str(hit['type']))}: {display.quote_text(str(hit['text']))}"
 
 
 def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], limit: int) -> list[dict[str, object]]:
     prompt = prompt[:10_000]
-    terms = prune(document_frequencies(database, query_terms(f"{prompt} {translation(prompt)}")))
+    terms = prune_terms(document_frequencies(database, query_terms(f"{prompt} {translation(prompt)}")))
     if not terms or limit < 1:
         return []
     now = time.time()
@@ -135,4 +135,8 @@ def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], li
 def _hit(memory_id: str, score: float, record: dict[str, object]) -> dict[str, object]:
     told = {"text": record.get("statement", ""), "type": record.get("type", "behavioral"),
             "scope": record.get("scope", "global"), "situation": record.get("situation", "")}  # fmt: skip
-    return {"id": display.unmarked(memory_id), "score": score, **{k: display.unmarked(str(v)) for k, v in told.items()}}
+    return {
+        "id": display.disable_markup(memory_id),
+        "score": score,
+        **{k: display.disable_markup(str(v)) for k, v in told.items()},
+    }

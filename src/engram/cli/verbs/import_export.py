@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
     from engram.store.protocol import Progress
 
-NAMING = ("memory.v1", "notes", "toml")
+NAMED_FORMATS = ("memory.v1", "notes", "toml")
 """Formats in which a memory has a name of its own, which an export mints."""
-FORMATS = ("engram", "json", "plur", *NAMING)
+FORMATS = ("engram", "json", "plur", *NAMED_FORMATS)
 
 
 def import_(
@@ -67,7 +67,7 @@ def import_(
 
 def _report(surface: Surface, done: "ImportReport", source: Path, dry_run: bool) -> None:
     """Print what an import did, and what to do next."""
-    from engram.text.display import counted
+    from engram.text.display import format_count
 
     surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
     if not dry_run and (done.created or done.updated):
@@ -76,12 +76,12 @@ def _report(surface: Surface, done: "ImportReport", source: Path, dry_run: bool)
     if done.evidence:
         verb = "would be imported" if dry_run else "imported"
         surface.hint(
-            f"engram: {counted(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
+            f"engram: {format_count(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
             "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
         )
     for scope, number in done.unseen.items():
         verb = "would go to" if dry_run else "is in" if number == 1 else "are in"
-        memories = counted(number, "memory", "memories")
+        memories = format_count(number, "memory", "memories")
         surface.say(f"engram: {memories} {verb} {scope}, which is not visible from here: use --scope {scope}")
 
 
@@ -147,10 +147,10 @@ def export(
         raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS)}")
     with surface.memory() as mem:
         memories = mem.list(limit=None, **filters(scope=scope or [EVERYWHERE], status=status or ["any"]))
-        own = set(mem.store.owned([memory.id for memory in memories]))
+        own = set(mem.store.own_ids([memory.id for memory in memories]))
         chosen = [memory for memory in reversed(memories) if memory.id in own]
         with progress("Exporting") as report:
-            if format_ in NAMING:
+            if format_ in NAMED_FORMATS:
                 done = _export_named(mem, format_, path.expanduser(), chosen, force, surface.actor, report)
             else:
                 done = _export(format_, path.expanduser(), chosen, mem.upkeep.clock(), force, report)
@@ -229,7 +229,7 @@ def _for_plur(memory: "Memory", now: datetime) -> "Memory":
 
     alive = {(link.target, link.type) for link in links_at(memory, now)}
     links = (link for link in memory.associations if (link.target, link.type) in alive)
-    memory = memory.but(
+    memory = memory.replace(
         aliases=tuple(alias for alias in memory.aliases if not is_origin(alias)),
         associations=tuple(replace(link, target=without_origin(link.target)) for link in links),
         supersedes=tuple(map(without_origin, memory.supersedes)),
@@ -239,7 +239,7 @@ def _for_plur(memory: "Memory", now: datetime) -> "Memory":
     if memory.learned_by != "import" or not memory.source.startswith("import:"):
         return memory
     extra = {key: value for key, value in memory.extra.items() if key != CLAIMED_SOURCE}
-    return memory.but(source=stated_source(memory.but(source="")), learned_by="", extra=extra)
+    return memory.replace(source=stated_source(memory.replace(source="")), learned_by="", extra=extra)
 
 
 def _write_all(files: Mapping[Path, str], force: bool, report: "Progress") -> None:

@@ -44,8 +44,8 @@ def learn(
     source = "human" if surface.person and claimed != "agent" else "agent"
     with surface.memory() as mem:
         if not_a_secret:
-            _allow(surface, mem, given)
-        placed = "" if given.get("supersedes") else _place(mem, given, parts)
+            _allow_values(surface, mem, given)
+        placed = "" if given.get("supersedes") else _infer_scope(mem, given, parts)
 
         def propose(choice: str) -> Decision:
             return mem.learn(
@@ -55,18 +55,18 @@ def learn(
         asks = statement in FORM_PARTS and surface.person and not (on_conflict or autonomous or relation)
         decision = propose("skip" if asks else on_conflict)
         if asks and open_conflicts(decision):
-            choice = _chosen(surface, decision)
+            choice = _ask_conflict_choice(surface, decision)
             if choice == "skip" and not surface.as_json:
                 surface.say(f"engram: skipped: {line(decision.reason)}")
                 return
             decision = propose(choice) if choice != "skip" else decision
         if claimed == "human" and source != "human":
             surface.hint("engram: without a terminal nobody can speak as a person: it is stored as an agent's word")
-        _decided(surface, decision, in_form=statement in FORM_PARTS)
+        _report_decision(surface, decision, in_form=statement in FORM_PARTS)
         _report_place(surface, decision, placed)
 
 
-def _place(mem: "Engram", given: dict[str, Any], form: dict[str, str]) -> str:
+def _infer_scope(mem: "Engram", given: dict[str, Any], form: dict[str, str]) -> str:
     """Choose the scope where none is given; why it is this repository's, or "" where it is everyone's."""
     if "scope" in given:
         return ""
@@ -83,7 +83,7 @@ def _report_place(surface: Surface, decision: Decision, placed: str) -> None:
         surface.hint(f"engram: stored for {scope} alone: {line(placed)}; `--scope global` stores it for all projects")
 
 
-def _chosen(surface: Surface, found: Decision) -> str:
+def _ask_conflict_choice(surface: Surface, found: Decision) -> str:
     """What the person at the terminal chooses about a contradiction; without an answer, to skip."""
     from engram.capture.conflict_choice import ON_CONFLICT
 
@@ -113,10 +113,10 @@ def remember(
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         if not_a_secret:
-            _allow(surface, mem, given)
-        placed = "" if given.get("supersedes") else _place(mem, given, {})
+            _allow_values(surface, mem, given)
+        placed = "" if given.get("supersedes") else _infer_scope(mem, given, {})
         decision = mem.remember(given.pop("statement"), source=source, session=session, relation=relation, **given)
-        _decided(surface, decision)
+        _report_decision(surface, decision)
         _report_place(surface, decision, placed)
 
 
@@ -130,14 +130,14 @@ def add(surface: Surface, statement: str, *, team: bool = False, not_a_secret: b
         source = "human" if surface.person else "agent"
         statement = text_or_stdin(statement)
         if not_a_secret:
-            _allow(surface, mem, {"statement": statement, **given})
+            _allow_values(surface, mem, {"statement": statement, **given})
         added = mem.add(statement, source=source, team=team, **given)
         now = surface.now
         surface.answer(memory_data(added, now), lambda: views.listing([added], now))
-        surface.hint(_replaced(added))
+        surface.hint(_replacement_hint(added))
 
 
-def _allow(surface: Surface, mem: "Engram", given: dict[str, Any]) -> None:
+def _allow_values(surface: Surface, mem: "Engram", given: dict[str, Any]) -> None:
     """Remember that a person says that what looks like a secret in these fields is not one."""
     from engram.gates.secrets.allowed import allow_values
     from engram.gates.secrets.scan import describe_words, find_secrets
@@ -151,7 +151,7 @@ def _allow(surface: Surface, mem: "Engram", given: dict[str, Any]) -> None:
             allow_values(mem.store, [text[secret.start : secret.end] for secret in found], surface.now)
 
 
-def _replaced(added: Memory) -> str:
+def _replacement_hint(added: Memory) -> str:
     """What an added memory replaced or may replace, or that it waits."""
     if added.status == "candidate":
         return f"engram: PENDING: it waits for review; `engram show {added.id}` says why, `engram review {added.id}` decides"
@@ -184,7 +184,7 @@ def _statement(text: str, parts: dict[str, str], situation: str, claimed: str | 
     return {**parts, "type": text}
 
 
-def _decided(surface: Surface, decision: Decision, *, in_form: bool = False) -> None:
+def _report_decision(surface: Surface, decision: Decision, *, in_form: bool = False) -> None:
     def draw() -> None:
         if in_form:
             display.write("\n".join(decision_lines(decision)))

@@ -12,7 +12,7 @@ from engram.cli.verbs.options import check_least
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
 from engram.store.documents import is_redacted
-from engram.text.display import counted
+from engram.text.display import format_count
 
 
 def verify(surface: Surface) -> None:
@@ -24,13 +24,13 @@ def verify(surface: Surface) -> None:
 
         def draw() -> None:
             if not problems:
-                display.lines([("whole", "green"), f"  {counted(number, 'event')}, {_state(gone)}"])
+                display.lines([("whole", "green"), f"  {format_count(number, 'event')}, {_state(gone)}"])
             for problem in problems:
                 display.lines([("✗ ", "bold red"), problem])
 
         surface.answer({"whole": not problems, "events": number, "redacted": gone, "problems": problems}, draw)
     if problems:
-        surface.hint(f"engram: {counted(len(problems), 'problem')}; a backup may contain the original")
+        surface.hint(f"engram: {format_count(len(problems), 'problem')}; a backup may contain the original")
         raise SystemExit(FAILED)
 
 

@@ -9,14 +9,14 @@ from engram.cli.display import Column, line, moment
 from engram.cli.forms import are_forms, form_card, form_index
 from engram.cli.records import memory_data, plain, provenance_data
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import filters_of, wider
+from engram.cli.verbs.options import everywhere_hint, filters_of
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
     from engram.client import Engram
-    from engram.review.retellings import RetoldAs
+    from engram.review.retellings import NumberedRetelling
 
 
 def show(surface: Surface, ref: str = "", *, name: str = "", scope: list[str] | None = None) -> None:
@@ -33,7 +33,7 @@ def show(surface: Surface, ref: str = "", *, name: str = "", scope: list[str] | 
         memory, now = mem.get(ref, scope=scope or None), surface.now
         file = mem.store.file_of(memory.id)
         found = mem.review.provenance(memory.id, scopes=seen) if memory.status == "candidate" else None
-        retold = _retold(mem, memory, seen) if found is None else ()
+        retold = _find_retellings(mem, memory, seen) if found is None else ()
         more = {"provenance": provenance_data(found)} if found is not None else {}
         more |= {"retellings": plain(retold)} if retold else {}
 
@@ -54,7 +54,7 @@ def show(surface: Surface, ref: str = "", *, name: str = "", scope: list[str] | 
         surface.answer({**memory_data(memory, now), "file": file, **more}, draw)
 
 
-def _retold(mem: "Engram", memory: Memory, scopes: Collection[str] | None) -> "Sequence[RetoldAs]":
+def _find_retellings(mem: "Engram", memory: Memory, scopes: Collection[str] | None) -> "Sequence[NumberedRetelling]":
     if all(evidence.retelling is None for evidence in memory.evidence):
         return ()
     from engram.review.retellings import retellings_of
@@ -90,10 +90,12 @@ def list_(
             surface.hint("engram: nothing critical here; the policy defines the critical slots: `engram config policy`")
         elif not found and (filters or offset):
             surface.hint(
-                f"engram: nothing matches{wider(filters)}; without filters `engram list` shows current memories"
+                f"engram: nothing matches{everywhere_hint(filters)}; without filters `engram list` shows current memories"
             )
         elif not found:
-            surface.hint(f'engram: nothing here yet{wider(filters)}; `engram learn "…"` stores a first memory')
+            surface.hint(
+                f'engram: nothing here yet{everywhere_hint(filters)}; `engram learn "…"` stores a first memory'
+            )
         elif len(found) == limit:
             surface.hint(f"engram: the newest {limit}; --limit and --offset show others")
 
@@ -127,9 +129,9 @@ def lineage(surface: Surface, ref: str, *, scope: list[str] | None = None) -> No
 
 def _current(memory: Memory) -> str:
     """The id of the current version; "" where none is."""
-    from engram.store.records import CURRENT
+    from engram.store.records import CURRENT_STATUSES
 
-    return memory.id if memory.status in CURRENT else ""
+    return memory.id if memory.status in CURRENT_STATUSES else ""
 
 
 def _draw_versions(versions: Sequence[Memory], head: str) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from engram.store.migration.records import Counts
     from engram.store.migration.transfer import Endpoint, Transfer
 
-SHOWN = 20
+MAX_SHOWN_DIFFERENCES = 20
 """How many differences a person is shown; --json has all of them."""
 
 
@@ -28,11 +28,11 @@ def migrate(
     """Carry out `engram migrate`."""
     from engram.store.migration import transfer as migration
 
-    here, there = _ends(surface, to, from_, tenant, to_tenant)
+    here, there = _find_endpoints(surface, to, from_, tenant, to_tenant)
     if dry_run:
         counts = migration.plan(here, there)
         surface.answer(
-            {**_told(here, there, counts), "dry_run": True}, lambda: _draw(here, there, counts, "would move")
+            {**_counts_data(here, there, counts), "dry_run": True}, lambda: _draw(here, there, counts, "would move")
         )
         return
     started = time.monotonic()
@@ -49,7 +49,7 @@ def migrate(
         raise SystemExit(1)
 
 
-def _ends(
+def _find_endpoints(
     surface: Surface, to: str, from_: str | None, tenant: str | None, to_tenant: str | None
 ) -> "tuple[Endpoint, Endpoint]":
     from engram.store.migration.transfer import default_endpoint, named_endpoint
@@ -61,13 +61,13 @@ def _ends(
     return here, there
 
 
-def _told(here: "Endpoint", there: "Endpoint", counts: "Counts") -> dict[str, Any]:
+def _counts_data(here: "Endpoint", there: "Endpoint", counts: "Counts") -> dict[str, Any]:
     return {"from": here.place, "to": there.place, "counts": asdict(counts)}
 
 
 def _data(here: "Endpoint", there: "Endpoint", done: "Transfer", seconds: float) -> dict[str, Any]:
     return {
-        **_told(here, there, done.counts),
+        **_counts_data(here, there, done.counts),
         "moved": done.arrived,
         "already": done.already,
         "seconds": seconds,
@@ -93,7 +93,9 @@ def _draw(
         return
     if not done.differences:
         display.lines([("verified", "green"), f"  in {seconds:.1f} s: both stores are identical"])
-    for difference in done.differences[:SHOWN]:
+    for difference in done.differences[:MAX_SHOWN_DIFFERENCES]:
         display.lines([("differs  ", "bold red"), difference])
-    if len(done.differences) > SHOWN:
-        display.lines([("         ", ""), f"and {len(done.differences) - SHOWN:,} more; --json has them all"])
+    if len(done.differences) > MAX_SHOWN_DIFFERENCES:
+        display.lines(
+            [("         ", ""), f"and {len(done.differences) - MAX_SHOWN_DIFFERENCES:,} more; --json has them all"]
+        )

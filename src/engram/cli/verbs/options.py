@@ -30,7 +30,7 @@ def filters_of(asked: dict[str, Any], *, everywhere: bool) -> dict[str, Any]:
     return {**found, **({"scope": [EVERYWHERE]} if everywhere else {})}
 
 
-def wider(filters: dict[str, Any]) -> str:
+def everywhere_hint(filters: dict[str, Any]) -> str:
     """The end of a hint: how to search every scope, if the caller chose none."""
     return "" if "scope" in filters else "; --everywhere looks in every scope"
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.decisions import (
-    confirmed,
+    ask_confirmation,
+    confirm_reworded,
     draw_bulk,
     draw_left,
     draw_some,
     hint_undo,
     preview,
-    read_again,
     report_bulk,
     report_nothing,
     report_one,
@@ -23,7 +23,7 @@ from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_
 from engram.cli.verbs.options import Options
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from engram.review.promotion import PromotionPlan
     from engram.review.queue import ReviewItem
 
-MOST_TOPICS = 5
+MAX_TOPICS = 5
 """Topics named of a source's memories that are not listed."""
 
-UNREAD = "it was reworded, and not confirmed"
+REWORDED_REASON = "it was reworded, and not confirmed"
 NO_MATCH = "engram: No candidate matches."
 
 
@@ -47,14 +47,14 @@ class CandidateOptions(Options):
     scope: str = ""
     group: str = ""
 
-    def chosen(self, mem: "Engram") -> "QueueFilters":
+    def queue_filters(self, mem: "Engram") -> "QueueFilters":
         """The filters that were given."""
         scope = mem.scope_here() if self.scope == "here" else self.scope
         given: QueueFilters = {"source": self.source, "kind": self.kind, "scope": scope, "group": self.group}
         return {**given, "tier": self.tier}
 
     @property
-    def given(self) -> bool:
+    def has_any(self) -> bool:
         """Whether any was given."""
         return bool(self.source or self.kind or self.scope or self.group or self.tier is not None)
 
@@ -63,7 +63,7 @@ def queue(surface: Surface, per_source: int = 20, **given: Any) -> None:
     """Carry out `engram queue`."""
     filters = CandidateOptions(**given)
     with surface.memory() as mem:
-        page = mem.review.page(per_source, **filters.chosen(mem))
+        page = mem.review.page(per_source, **filters.queue_filters(mem))
         surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface, mem))
         _hint_queue(surface, page)
 
@@ -73,7 +73,7 @@ def _hint_queue(surface: Surface, page: "QueuePage") -> None:
         surface.hint("engram: nothing awaits review here")
         return
     surface.hint(
-        f"engram: {counted(page.waiting, 'candidate')}; decide with `engram review`, `engram promote ID…` or `engram reject ID…`"
+        f"engram: {format_count(page.waiting, 'candidate')}; decide with `engram review`, `engram promote ID…` or `engram reject ID…`"
     )
 
 
@@ -105,7 +105,7 @@ def _draw_page(page: "QueuePage", surface: Surface, mem: "Engram") -> None:
             rest.append((group.count - len(group.items), group.topic))
         if source in page.more:
             topics = ", ".join(
-                f"{line(topic)} {number:,}" for number, topic in sorted(rest, reverse=True)[:MOST_TOPICS] if number
+                f"{line(topic)} {number:,}" for number, topic in sorted(rest, reverse=True)[:MAX_TOPICS] if number
             )
             display.lines(
                 [(f"… and {page.more[source]:,} more from {line(source)}", "yellow"), (f"  ({topics})", "bright_black")]
@@ -134,9 +134,9 @@ def _draw_retold(mem: "Engram", memory: Memory) -> None:
     """The other words of a candidate that was told more than once."""
     if all(evidence.retelling is None for evidence in memory.evidence):
         return
-    from engram.review.retellings import retold
+    from engram.review.retellings import group_retellings
 
-    for number, words in enumerate(retold(mem.store, memory), start=1):
+    for number, words in enumerate(group_retellings(mem.store, memory), start=1):
         display.lines([(f"  {memory.id} {number} also told as “{line(words, 160)}”", "bright_black")])
 
 
@@ -152,15 +152,15 @@ def promote(
 ) -> None:
     """Carry out `engram promote`."""
     filters = CandidateOptions(**given)
-    _check_choice(refs, filters.given, eligible)
+    _check_choice(refs, filters.has_any, eligible)
     with surface.memory() as mem:
         named = [mem.get(ref) for ref in refs or ()]
         if eligible:
             _promote_eligible(surface, mem, filters, dry_run)
         elif dry_run:
-            chosen = named or [item.memory for item in mem.review.candidates(**filters.chosen(mem))]
-            _report_plan(surface, _planned(surface, mem, chosen, confirm))
-        elif chosen := named or _previewed(surface, mem, filters, "promote", yes, confirm):
+            chosen = named or [item.memory for item in mem.review.candidates(**filters.queue_filters(mem))]
+            _report_plan(surface, _plan_promotion(surface, mem, chosen, confirm))
+        elif chosen := named or _confirm_candidates(surface, mem, filters, "promote", yes, confirm):
             _promote_chosen(surface, mem, chosen, confirm, reason)
 
 
@@ -172,7 +172,7 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
     if apart and len(memories) == 1:
         raise InvalidInput(*apart.values())
     waiting = [memory for memory in memories if memory.id not in apart and memory.status == "candidate"]
-    apart |= {memory.id: UNREAD for memory in waiting if not read_again(surface, mem, memory, "promote")}
+    apart |= {memory.id: REWORDED_REASON for memory in waiting if not confirm_reworded(surface, mem, memory, "promote")}
     if apart and len(memories) == 1:
         report_nothing(surface, "approve")
         raise SystemExit(FAILED)
@@ -195,13 +195,13 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
 def _contradiction(mem: "Engram", memory: Memory) -> str:
     """Which memory a candidate contradicts, and the command that settles it; "" for none."""
     from engram.decisions.approval import contradiction_problem
-    from engram.decisions.versions import contradicted
+    from engram.decisions.versions import contradiction_target
 
-    other = contradicted(mem.store.get, memory) if memory.status == "candidate" else None
+    other = contradiction_target(mem.store.get, memory) if memory.status == "candidate" else None
     return contradiction_problem(memory, other) if other is not None else ""
 
 
-def _planned(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool) -> "PromotionPlan":
+def _plan_promotion(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool) -> "PromotionPlan":
     """What would become of these if they were promoted."""
     from engram.review.promotion import PromotionPlan
 
@@ -234,7 +234,9 @@ def _needs_person(surface: Surface, mem: "Engram", memory: Memory) -> str:
 
 def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions, dry_run: bool) -> None:
     with display.progress("compared") as report:
-        plan = mem.review.plan_promotion(progress=lambda done, all_: report("", done, all_), **filters.chosen(mem))
+        plan = mem.review.plan_promotion(
+            progress=lambda done, all_: report("", done, all_), **filters.queue_filters(mem)
+        )
     if dry_run:
         _report_plan(surface, plan)
         return
@@ -249,7 +251,7 @@ def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions
 def _report_plan(surface: Surface, plan: "PromotionPlan") -> None:
     promoted = [memory_data(memory, surface.now) for memory in plan.promoted]
     surface.answer({"promoted": promoted, "waiting": dict(plan.waiting)}, lambda: _draw_plan(plan))
-    told = f"engram: {counted(len(promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
+    told = f"engram: {format_count(len(promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
     surface.hint(told if promoted or plan.waiting else NO_MATCH)
 
 
@@ -263,9 +265,11 @@ def _draw_plan(plan: "PromotionPlan") -> None:
 def reject(surface: Surface, refs: list[str] | None = None, reason: str = "", yes: bool = False, **given: Any) -> None:
     """Carry out `engram reject`."""
     filters = CandidateOptions(**given)
-    _check_choice(refs, filters.given)
+    _check_choice(refs, filters.has_any)
     with surface.memory() as mem:
-        memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "reject", yes, True)
+        memories = [mem.get(ref) for ref in refs or ()] or _confirm_candidates(
+            surface, mem, filters, "reject", yes, True
+        )
         if len(memories) == 1:
             report_one(
                 surface, "reject", mem.review.reject(memories[0].id, actor=surface.actor, reason=reason, shown=memories)
@@ -275,11 +279,11 @@ def reject(surface: Surface, refs: list[str] | None = None, reason: str = "", ye
             report_bulk(surface, mem.review.reject_all(ids, actor=surface.actor, reason=reason, shown=memories))
 
 
-def _previewed(
+def _confirm_candidates(
     surface: Surface, mem: "Engram", filters: CandidateOptions, verb: str, yes: bool, sensitive: bool
 ) -> list[Memory]:
     """What the filters choose, once the person has seen and confirmed it; contradictions are decided one by one."""
-    items = mem.review.candidates(**filters.chosen(mem))
+    items = mem.review.candidates(**filters.queue_filters(mem))
     if not items:
         report_nothing(surface, verb, NO_MATCH)
         return []
@@ -289,12 +293,12 @@ def _previewed(
     left_out = {memory.id for memory in held}
     chosen = [memory for memory in others if memory.id not in left_out]
     if chosen:
-        preview(surface, f"{verb} {counted(len(chosen), 'candidate')}", chosen)
+        preview(surface, f"{verb} {format_count(len(chosen), 'candidate')}", chosen)
     if apart:
-        surface.say(f"left out: {counted(len(apart), 'contradiction')}; `engram review` settles them")
+        surface.say(f"left out: {format_count(len(apart), 'contradiction')}; `engram review` settles them")
     if held:
         surface.say(f"left out: {len(held):,} of tier 3 or that read like instructions; --confirm includes them")
-    if chosen and confirmed(surface, f"{verb.capitalize()} them?", yes):
+    if chosen and ask_confirmation(surface, f"{verb.capitalize()} them?", yes):
         return chosen
     report_nothing(surface, verb)
     return []

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from engram.cli import display, views
 from engram.cli.records import context_data, hit_data, injection_data, recall_data
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import check_least, filters_of, wider
-from engram.cli.views import TRACE_TOKENS, account, understood
+from engram.cli.verbs.options import check_least, everywhere_hint, filters_of
+from engram.cli.views import TRACE_TOKENS, interpretation_line, print_trace
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
 from engram.model.hit import NOTHING_KNOWN
-from engram.text.display import quoted
+from engram.text.display import quote_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ def recall(
         traced = mem.trace_recall(question, max_tokens=room, expected_terms=expected_terms or [], **asked)
         if not surface.as_json:
             _show(surface, traced.recall, now, at, explain=False, answer=compose_answer)
-        account(surface, traced, room, at or now)
+        print_trace(surface, traced, room, at or now)
 
 
 def _recent(surface: Surface, budget: int | None, limit: int) -> None:
@@ -131,13 +131,13 @@ def _show(
     answer: bool,
     context: "RecalledContext | None" = None,
 ) -> None:
-    from engram.recall.context import FURTHER
+    from engram.recall.context import FURTHER_PHASE
 
     if found.window is not None or found.intent != "current":
-        surface.hint(f"engram: {understood(found)}")
+        surface.hint(f"engram: {interpretation_line(found)}")
     surface.warn(found.warnings)
     others = [section for section in context.sections if section.phase != "memories"] if context else []
-    from_sources = [section for section in others if section.phase != FURTHER]
+    from_sources = [section for section in others if section.phase != FURTHER_PHASE]
     sources_alone = not found.hits and bool(from_sources)
     if surface.as_json:
         data = recall_data(found, as_of or now, explain=explain)
@@ -145,12 +145,12 @@ def _show(
         return
     if sources_alone:
         pass
-    elif (explain or surface.drawn) and not answer:
+    elif (explain or surface.can_draw) and not answer:
         views.answer(found, now, explain=explain)
     else:
         sys.stdout.write((found.answer if answer and found.hits else found.text) + "\n")
     if context is not None and context.summary:
-        display.block(f"{chr(10) if found.hits else ''}## Summary by the model\n{quoted(context.summary)}")
+        display.block(f"{chr(10) if found.hits else ''}## Summary by the model\n{quote_text(context.summary)}")
     # The text of the memories has the other parts of the answer already.
     _show_sources(
         others if sources_alone else from_sources, apart=bool(found.hits) or bool(context and context.summary)
@@ -201,7 +201,7 @@ def search(
         }
         surface.answer(data, lambda: views.hits(found, now, explain=explain))
         if not found:
-            surface.hint(f"engram: nothing found{wider(filters)}")
+            surface.hint(f"engram: nothing found{everywhere_hint(filters)}")
 
 
 def timeline(surface: Surface, about: str = "", **asked: Any) -> None:
@@ -238,7 +238,7 @@ def inject(
         found = mem.inject(text_or_stdin(task), session=session, **asked)
         surface.warn(found.warnings)
         surface.answer(injection_data(found, surface.now), lambda: views.injection(found))
-        if surface.drawn:
+        if surface.can_draw:
             surface.hint(f"engram: {found.tokens} of {found.budget} tokens; {_left_out(len(found.left_out))}")
         if not found.items and not found.warnings:
             surface.hint("engram: no memory is relevant to this")
@@ -252,13 +252,13 @@ def _print_block(surface: Surface, query: str, session: str, *, max_tokens: int,
     from engram.embedding.tokenizer import count_tokens
 
     with surface.memory() as mem:
-        text = mem.get_context_block(query, max_tokens=max_tokens, session=_summarised(mem, session), **asked)
+        text = mem.get_context_block(query, max_tokens=max_tokens, session=_session_with_summary(mem, session), **asked)
         used = count_tokens(text)
         data = {"query": query, "text": text, "tokens": used, "budget": max_tokens}
         surface.answer(data, lambda: display.block(text))
         if not text:
             surface.hint("engram: no memory is relevant to this")
-        elif surface.drawn:
+        elif surface.can_draw:
             surface.hint(f"engram: {used} of {max_tokens} tokens")
 
 
@@ -271,13 +271,13 @@ def prepare(surface: Surface, task: str, **asked: Any) -> None:
         _note(surface, found.context)
         data = {"task": task, "queries": list(found.queries), "text": found.text}
         surface.answer(data | {"context": context_data(found.context)}, lambda: display.block(found.text))
-        if surface.drawn:
-            surface.hint(f"engram: looked for {', '.join(map(quoted, found.queries))}")
+        if surface.can_draw:
+            surface.hint(f"engram: looked for {', '.join(map(quote_text, found.queries))}")
         if not found.context.sections:
             surface.hint("engram: nothing is known about this task")
 
 
-def _summarised(mem: "Engram", session: str) -> str:
+def _session_with_summary(mem: "Engram", session: str) -> str:
     """The session whose summary to use: one that is only a ledger so far has none."""
     from engram.model.event import Session as SessionRecord
 

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
-from engram.cli.decisions import read_again
+from engram.cli.decisions import confirm_reworded
 from engram.cli.display import Column, line
-from engram.cli.interactive_review import Walk
+from engram.cli.interactive_review import ReviewLoop
 from engram.cli.records import memory_data
 from engram.cli.surface import FAILED, HUMAN, Surface, reason_for_person, require_person, text_or_stdin
 from engram.model.errors import InvalidInput
@@ -44,20 +44,20 @@ def review(
     with surface.memory() as mem:
         if chosen:
             situations = (new_when, old_when)
-            if (approve or keep not in ("", "old")) and not read_again(surface, mem, mem.get(ref), "approve"):
+            if (approve or keep not in ("", "old")) and not confirm_reworded(surface, mem, mem.get(ref), "approve"):
                 surface.hint("engram: nothing was changed")
                 raise SystemExit(FAILED)
             memory = _decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor, waits_as)
-            _decided(surface, memory)
+            _report_decision(surface, memory)
             return
         waiting = mem.review.queue(limit, about=mem.get(ref).id if ref else "")
-        if surface.person and surface.drawn and not list_only and waiting:
-            Walk(surface, mem).through(waiting, _beyond(mem, waiting) if not ref else 0)
+        if surface.person and surface.can_draw and not list_only and waiting:
+            ReviewLoop(surface, mem).run(waiting, _count_others(mem, waiting) if not ref else 0)
         else:
             _list(surface, waiting)
 
 
-def _beyond(mem: "Engram", waiting: "list[ReviewItem]") -> int:
+def _count_others(mem: "Engram", waiting: "list[ReviewItem]") -> int:
     """How many candidates wait besides these."""
     from engram.store.protocol import Filters
 
@@ -78,7 +78,7 @@ def _decide(
     """Carry out one decision; where only a person may decide, ask for a code first."""
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
-        merged = memory.but(statement=statement or memory.statement)
+        merged = memory.replace(statement=statement or memory.statement)
         if require_person(merged, reason_for_person(memory) or reason_for_person(merged)):
             actor = HUMAN
     if choice == "keep":
@@ -91,7 +91,7 @@ def _decide(
     return (mem.review.retire if choice == "retire" else mem.review.reinforce)(memory.id, actor=actor)
 
 
-def _decided(surface: Surface, memory: Memory) -> None:
+def _report_decision(surface: Surface, memory: Memory) -> None:
     now = surface.now
     surface.answer(memory_data(memory, now), lambda: views.listing([memory], now))
     surface.hint(f"engram: `engram undo {memory.id}` undoes it")

@@ -8,7 +8,7 @@ from engram.cli import display
 from engram.cli.display import line
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput, Refused
-from engram.text.display import counted
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.upkeep.scope_links import DirectoryScope
@@ -69,7 +69,7 @@ def _data(found: "DirectoryScope") -> dict[str, object]:
 def _drawing(found: "DirectoryScope") -> Callable[[], None]:
     rows = [("scope", line(found.scope) or "none: this directory is not in a repository")]
     rows += [
-        ("may belong", f"{line(old)} ({counted(number, 'memory', 'memories')})")
+        ("may belong", f"{line(old)} ({format_count(number, 'memory', 'memories')})")
         for old, number in found.earlier.items()
     ]
     rows += [("used in", line(path)) for path in found.used_in]

@@ -82,20 +82,20 @@ def end(surface: Surface, session_id: str, *, summary: str = "", scope: list[str
     """End a session."""
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
-        _begun_by_observing(mem, session_id, seen)
+        _create_session_record(mem, session_id, seen)
         ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=seen)
         surface.answer(ended, lambda: display.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
-        if why := _held_back(mem, ended):
+        if why := _withheld_reason(mem, ended):
             surface.say(f"engram: the summary is kept, but no other session is told of it: it {why}")
 
 
-def _held_back(mem: "Engram", session: Session) -> str:
-    from engram.sessions.earlier import held_back
+def _withheld_reason(mem: "Engram", session: Session) -> str:
+    from engram.sessions.earlier import reason_to_withhold
 
-    return line(held_back(mem.store, session))
+    return line(reason_to_withhold(mem.store, session))
 
 
-def _begun_by_observing(mem: "Engram", session_id: str, scopes: "OwnerScopes | None") -> None:
+def _create_session_record(mem: "Engram", session_id: str, scopes: "OwnerScopes | None") -> None:
     """Create the record of a session that only has a ledger; it started with its first event."""
     from engram.store.ledger import ledger_scope
     from engram.store.references import check_ledger
@@ -113,7 +113,7 @@ def summarise(
     """Carry out `engram session summarise`."""
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
-        _begun_by_observing(mem, session_id, seen)
+        _create_session_record(mem, session_id, seen)
         made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens, scopes=seen)
         surface.answer(made, lambda: display.block(made.summary))
         if not made.summary:
@@ -134,7 +134,7 @@ def list_(surface: Surface, limit: int = 20, scope: list[str] | None = None) -> 
                 ago(one.started, now),
                 ("ended", "bright_black") if one.ended else ("open", "green"),
                 line(one.summary or one.task)
-                + (f"  (not injected: it {why})" if (why := _held_back(mem, one)) else ""),
+                + (f"  (not injected: it {why})" if (why := _withheld_reason(mem, one)) else ""),
             ]
             for one in found
         ]
@@ -172,5 +172,5 @@ def _fields(mem: "Engram", found: Session) -> list[tuple[str, Any]]:
         ("started", moment(found.started)),
         ("ended", moment(found.ended)),
         ("summary", found.summary),
-        ("not injected", f"the summary {why}" if (why := _held_back(mem, found)) else ""),
+        ("not injected", f"the summary {why}" if (why := _withheld_reason(mem, found)) else ""),
     ]

@@ -138,7 +138,7 @@ def config(surface: Surface, words: list[str] | None = None) -> None:
     # Not through the store: a wrong setting must not keep its owner from setting another.
     settings, problems = _read(file)
     surface.warn(problems)
-    chosen = {key: settings.shown(key) for key in (given or SETTABLE)}
+    chosen = {key: settings.value_of(key) for key in (given or SETTABLE)}
     surface.answer(chosen, lambda: _draw_settings(chosen, only_value=bool(given)))
 
 

@@ -11,18 +11,18 @@ from engram.cli.records import hit_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import EventOptions, check_least, pairs
 from engram.cli.verbs.session import events_to_write, redaction_notes
-from engram.cli.views import SILENT, checkpoint_fields, task_style
+from engram.cli.views import MAX_TASK_SILENCE, checkpoint_fields, task_style
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.event import Event
 from engram.model.task import TaskRun
 from engram.readers.json_reader import parse_json
-from engram.recall.cutoff import HELPFUL
+from engram.recall.cutoff import INJECT_FLOOR
 
 TASK_VARIABLE = "ENGRAM_TASK"
 _TURN = {"user": str, "assistant": str, "tool_calls": list, "artifacts": list, "key": str, "derive": bool}
 
 
-def named(task_id: str, *said: str) -> tuple[str, ...]:
+def resolve_task(task_id: str, *said: str) -> tuple[str, ...]:
     """The task and the words after it. Where $ENGRAM_TASK names the task, the words may take the place of its id."""
     own = os.environ.get(TASK_VARIABLE, "")
     if own and said and not said[-1] and not task_id.startswith("TASK-"):
@@ -34,10 +34,10 @@ def event(surface: Surface, task_id: str, no_derive: bool = False, **given: Any)
     """Carry out `engram task event`."""
     said = EventOptions(**given)
     if not said.batch:
-        task_id, said.role, said.content = named(task_id, said.role, said.content)
+        task_id, said.role, said.content = resolve_task(task_id, said.role, said.content)
     items = events_to_write(said)
     with surface.memory() as mem:
-        _written(surface, mem.tasks.record_events(task_id, items, derive=not no_derive))
+        _report_events(surface, mem.tasks.record_events(task_id, items, derive=not no_derive))
 
 
 def turn(
@@ -54,7 +54,7 @@ def turn(
         given = _turn_on_stdin()
     given |= ({"key": key} if key else {}) | ({"derive": False} if no_derive else {})
     with surface.memory() as mem:
-        _written(surface, mem.record_turn(task_id, **given))
+        _report_events(surface, mem.record_turn(task_id, **given))
 
 
 def _turn_on_stdin() -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _turn_on_stdin() -> dict[str, Any]:
 _JSON_WORDS: dict[type, str] = {str: "a text", list: "a list of objects", bool: "true or false"}
 
 
-def _written(surface: Surface, events: Sequence[Event]) -> None:
+def _report_events(surface: Surface, events: Sequence[Event]) -> None:
     rows: list[list[display.Cell]] = [
         [(f"#{one.seq} ", "bright_black"), (one.id, "cyan"), f"  {one.role}: {line(one.content, 80)}"] for one in events
     ]
@@ -103,7 +103,7 @@ def checkpoint(
     event: list[str] | None = None,
 ) -> None:
     """Carry out `engram task checkpoint`."""
-    task_id, summary = named(task_id, summary)
+    task_id, summary = resolve_task(task_id, summary)
     with surface.memory() as mem:
         made = mem.create_checkpoint(
             task_id, text_or_stdin(summary), completed_steps=done or (), pending_steps=todo or (),
@@ -126,11 +126,11 @@ def context(
     no_graph: bool = False,
     sources: bool = False,
     scope: list[str] | None = None,
-    min_relevance: float = HELPFUL,
+    min_relevance: float = INJECT_FLOOR,
 ) -> None:
     """Carry out `engram task context`."""
     check_least("--recent", recent, 0)
-    task_id, query = named(task_id, query)
+    task_id, query = resolve_task(task_id, query)
     with surface.memory() as mem:
         if sources:
             found = mem.build_long_input_context(task_id, text_or_stdin(query), max_tokens=tokens, scope=scope or None)
@@ -141,7 +141,7 @@ def context(
             scope=scope or None, min_relevance=min_relevance,
         )  # fmt: skip
         surface.answer(built, lambda: display.block(built.text))
-        if surface.drawn:
+        if surface.can_draw:
             surface.hint(f"engram: {built.tokens} of {built.budget} tokens; {len(built.trimmed)} left out")
 
 
@@ -214,11 +214,11 @@ def show(surface: Surface, task_id: str, events: int = 10, scope: list[str] | No
             "last_events": found.last,
         }  # fmt: skip
         surface.answer(data, lambda: views.draw_task(found, surface.now))
-        surface.hint(_what_now(found.task, found.idle, found.waiting))
+        surface.hint(_next_step(found.task, found.idle, found.waiting))
 
 
-def _what_now(task: TaskRun, idle: timedelta, waiting: int) -> str:
-    if task.status == "running" and idle > SILENT:
+def _next_step(task: TaskRun, idle: timedelta, waiting: int) -> str:
+    if task.status == "running" and idle > MAX_TASK_SILENCE:
         return f"engram: it has been idle for long; `engram task resume {task.id}` shows how to continue"
     return "engram: its facts are not extracted yet; `engram worker --once` does that" if waiting else ""
 
@@ -249,30 +249,30 @@ def _spell(idle: timedelta) -> str:
 
 def pause(surface: Surface, task_id: str, reason: str = "") -> None:
     """Carry out `engram task pause`."""
-    _moved(surface, "paused", *named(task_id, reason))
+    _move_task(surface, "paused", *resolve_task(task_id, reason))
 
 
 def complete(surface: Surface, task_id: str, outcome: str = "") -> None:
     """Carry out `engram task complete`."""
-    _moved(surface, "completed", *named(task_id, outcome))
+    _move_task(surface, "completed", *resolve_task(task_id, outcome))
 
 
 def fail(surface: Surface, task_id: str, reason: str = "") -> None:
     """Carry out `engram task fail`."""
-    _moved(surface, "failed", *named(task_id, reason))
+    _move_task(surface, "failed", *resolve_task(task_id, reason))
 
 
 def cancel(surface: Surface, task_id: str, reason: str = "") -> None:
     """Carry out `engram task cancel`."""
-    _moved(surface, "cancelled", *named(task_id, reason))
+    _move_task(surface, "cancelled", *resolve_task(task_id, reason))
 
 
 def delete(surface: Surface, task_id: str) -> None:
     """Carry out `engram task delete`."""
-    _moved(surface, "deleted", task_id)
+    _move_task(surface, "deleted", task_id)
 
 
-def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
+def _move_task(surface: Surface, state: str, task_id: str, said: str = "") -> None:
     said = text_or_stdin(said)
     with surface.memory() as mem:
         task = mem.tasks.move(task_id, state, said)

@@ -74,10 +74,10 @@ def _draw(waiting: "list[TeamFile]", folder: Path) -> None:
         display.lines([(name, "bold"), *([(f"  cannot be read: {line(file.error)}", "red")] if file.error else [])])
         display.lines(*[[f"  {line(row)}"] for row in file.settings.splitlines()])
         for memory in file.memories:
-            display.lines(*_told(memory))
+            display.lines(*_memory_rows(memory))
 
 
-def _told(memory: Memory) -> list[list[Cell]]:
+def _memory_rows(memory: Memory) -> list[list[Cell]]:
     """A memory as rows: what it is, then every field of its record, on one line each, with nothing left out or hidden."""
     from engram.store.records import image
 

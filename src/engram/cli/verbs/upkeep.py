@@ -6,9 +6,9 @@ from engram.cli import display
 from engram.cli.records import plain
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput, Refused
-from engram.text.display import counted
+from engram.text.display import format_count
 
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 """A century; the calendar ends before much larger numbers do."""
 
 
@@ -50,8 +50,8 @@ def prune(surface: Surface, days: int | None = None, yes: bool = False) -> None:
     """Carry out `engram prune`."""
     from engram.model.lazy import replace
 
-    if days is not None and not 1 <= days <= MOST_DAYS:
-        raise InvalidInput(f"--days takes a number from 1 to {MOST_DAYS}, not {days}")
+    if days is not None and not 1 <= days <= MAX_DAYS:
+        raise InvalidInput(f"--days takes a number from 1 to {MAX_DAYS}, not {days}")
     if days is not None and yes and not surface.person:
         raise Refused("how long history is kept is a person's decision: run `engram prune --days` at a terminal")
     with surface.memory() as mem:
@@ -61,9 +61,9 @@ def prune(surface: Surface, days: int | None = None, yes: bool = False) -> None:
             )
         pruned = mem.upkeep.prune(dry_run=not yes)
         rows = [
-            ("journal", counted(pruned.images, "image") if pruned.images else "nothing"),
+            ("journal", format_count(pruned.images, "image") if pruned.images else "nothing"),
             ("usage", ", ".join(pruned.usage_months) or "nothing"),
-            ("ledgers", counted(len(pruned.ledgers), "session") if pruned.ledgers else "nothing"),
+            ("ledgers", format_count(len(pruned.ledgers), "session") if pruned.ledgers else "nothing"),
         ]
         surface.answer({**plain(pruned), "dry_run": not yes}, lambda: display.fields(rows))
         kept = mem.upkeep.settings
@@ -79,7 +79,7 @@ def backup(surface: Surface, target: Path, force: bool = False) -> None:
         raise InvalidInput(f"{target} already exists; choose another name, or add --force to replace it")
     with surface.memory() as mem:
         made = mem.upkeep.backup(target)
-        words = f"{counted(made['files'], 'file')}, {made['bytes']:,} bytes"
+        words = f"{format_count(made['files'], 'file')}, {made['bytes']:,} bytes"
         surface.answer(
             {"file": str(target), **made}, lambda: display.lines([("saved", "green"), f"  {target}  ({words})"])
         )
@@ -101,5 +101,5 @@ def restore(surface: Surface, source: Path, force: bool = False) -> None:
     with surface.memory() as mem:
         number = sum(mem.upkeep.status()["statuses"].values())
     data = {"home": str(root), "memories": number, **restored}
-    words = f"{counted(restored['files'], 'file')}, {counted(number, 'memory', 'memories')}"
+    words = f"{format_count(restored['files'], 'file')}, {format_count(number, 'memory', 'memories')}"
     surface.answer(data, lambda: display.lines([("restored", "green"), f"  {root}  ({words})"]))

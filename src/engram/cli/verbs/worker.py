@@ -19,7 +19,7 @@ from engram.model.task import Job
 if TYPE_CHECKING:
     from engram.client import Engram
     from engram.client.tenant_worker import AllTenantsWorker
-    from engram.sessions.jobs import Worked, WorkerTurn
+    from engram.sessions.jobs import WorkerTurn, WorkResult
 
 IDLE_SECONDS = 1.0
 """How long an idle worker waits before it looks again."""
@@ -36,17 +36,17 @@ def worker(
     if all_tenants:
         if list_ or retry:
             raise InvalidInput("--list and --retry work on one tenant, $ENGRAM_TENANT; leave --all-tenants out")
-        _for_all(surface, once)
+        _work_for_all(surface, once)
         return
     with surface.memory() as mem:
         if list_:
             _list(surface, mem.jobs.list(limit=None), mem.upkeep.clock())
         elif retry:
-            _again(surface, mem.jobs.retry(retry))
+            _report_retry(surface, mem.jobs.retry(retry))
         elif once:
-            _once(surface, mem)
+            _run_once(surface, mem)
         else:
-            _lasting(surface, mem)
+            _run_continuously(surface, mem)
 
 
 def _list(surface: Surface, found: Sequence[Job], now: datetime) -> None:
@@ -67,26 +67,26 @@ def _list(surface: Surface, found: Sequence[Job], now: datetime) -> None:
         surface.hint("engram: no open jobs")
 
 
-def _again(surface: Surface, job: Job) -> None:
+def _report_retry(surface: Surface, job: Job) -> None:
     surface.answer(job, lambda: display.lines([("scheduled", "green"), "  ", (job.id, "cyan")]))
     surface.hint("engram: `engram worker` runs it")
 
 
-def _once(surface: Surface, mem: "Engram") -> None:
-    from engram.client import PAUSED
-    from engram.sessions.jobs import Worked
+def _run_once(surface: Surface, mem: "Engram") -> None:
+    from engram.client import PAUSED_MESSAGE
+    from engram.sessions.jobs import WorkResult
 
-    total = Worked()
+    total = WorkResult()
 
-    def told(worked: "Worked") -> None:
+    def record_outcome(worked: "WorkResult") -> None:
         total.add(worked)
         if not surface.as_json:
             _draw(worked)
 
     if mem.upkeep.paused:
-        raise Refused(PAUSED)
+        raise Refused(PAUSED_MESSAGE)
     with _until_stopped() as stop:
-        _work(mem, stop, told, once=True)
+        _work(mem, stop, record_outcome, once=True)
     surface.answer(total, lambda: None)
     if not total:
         surface.hint("engram: nothing is due")
@@ -94,23 +94,23 @@ def _once(surface: Surface, mem: "Engram") -> None:
         raise SystemExit(FAILED)
 
 
-def _lasting(surface: Surface, mem: "Engram") -> None:
+def _run_continuously(surface: Surface, mem: "Engram") -> None:
     surface.hint("engram: working; interrupt to end")
     with _until_stopped() as stop:
-        _work(mem, stop, _tell_program if surface.as_json else _draw, once=False)
+        _work(mem, stop, _write_outcomes if surface.as_json else _draw, once=False)
     surface.answered = True
     surface.hint("engram: ended; the next worker continues with the open jobs")
 
 
-def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]", *, once: bool) -> None:
+def _work(mem: "Engram", stop: threading.Event, told: "Callable[[WorkResult], None]", *, once: bool) -> None:
     """Run one job at a time, so that a worker that is stopped only has the current one to finish. A pause stops it, too."""
-    from engram.sessions.jobs import jittered, patiently
+    from engram.sessions.jobs import add_jitter, retry_transient
 
-    def one() -> "Worked | None":
+    def one() -> "WorkResult | None":
         return None if mem.upkeep.paused else mem.jobs.work(1)
 
     while not stop.is_set():
-        worked = one() if once else patiently(one, stop)
+        worked = one() if once else retry_transient(one, stop)
         if worked:
             told(worked)
         elif once:
@@ -118,7 +118,7 @@ def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]"
             return
         else:
             _harvest_spooled(mem)
-            stop.wait(jittered(IDLE_SECONDS))
+            stop.wait(add_jitter(IDLE_SECONDS))
 
 
 def _harvest_spooled(mem: "Engram") -> None:
@@ -130,33 +130,33 @@ def _harvest_spooled(mem: "Engram") -> None:
             mem.harvest_spooled(seconds=IDLE_SECONDS)
 
 
-def _for_all(surface: Surface, once: bool) -> None:
+def _work_for_all(surface: Surface, once: bool) -> None:
     from engram.client.tenant_worker import AllTenantsWorker
 
     if surface.home is not None:
         raise InvalidInput("--all-tenants works on a server ($ENGRAM_URL), --home on a store of files; give one")
     with AllTenantsWorker.open() as everyone, _until_stopped() as stop:
         if once:
-            _once_for_all(surface, everyone, stop)
+            _run_once_for_all(surface, everyone, stop)
             return
         surface.hint("engram: working for all tenants; interrupt to end")
-        everyone.run(stop, IDLE_SECONDS, partial(_tell_turn, surface))
+        everyone.run(stop, IDLE_SECONDS, partial(_report_turn, surface))
     surface.answered = True
     surface.hint("engram: ended; the next worker continues with the open jobs")
 
 
-def _once_for_all(surface: Surface, everyone: "AllTenantsWorker", stop: threading.Event) -> None:
-    from engram.sessions.jobs import Worked
+def _run_once_for_all(surface: Surface, everyone: "AllTenantsWorker", stop: threading.Event) -> None:
+    from engram.sessions.jobs import WorkResult
 
-    total: dict[str, Worked] = {}
+    total: dict[str, WorkResult] = {}
     failed: dict[str, str] = {}
     while not stop.is_set() and (turn := everyone.next_turn()) is not None:
         if turn.failed:
-            failed[turn.tenant] = _screened(turn.failed)
+            failed[turn.tenant] = _redact_text(turn.failed)
         elif turn.worked:
-            total.setdefault(turn.tenant, Worked()).add(turn.worked)
+            total.setdefault(turn.tenant, WorkResult()).add(turn.worked)
         if not surface.as_json:
-            _tell_turn(surface, turn)
+            _report_turn(surface, turn)
     surface.answer({"tenants": total, "failed": failed}, lambda: None)
     if not total and not failed:
         surface.hint("engram: nothing is due")
@@ -164,18 +164,18 @@ def _once_for_all(surface: Surface, everyone: "AllTenantsWorker", stop: threadin
         raise SystemExit(FAILED)
 
 
-def _tell_turn(surface: Surface, turn: "WorkerTurn") -> None:
+def _report_turn(surface: Surface, turn: "WorkerTurn") -> None:
     if surface.as_json:
-        _tell_program(turn.worked, turn.tenant)
+        _write_outcomes(turn.worked, turn.tenant)
         if turn.failed:
-            _write_line({"tenant": turn.tenant, "job": "", "outcome": "failed", "error": _screened(turn.failed)})
+            _write_line({"tenant": turn.tenant, "job": "", "outcome": "failed", "error": _redact_text(turn.failed)})
     else:
         _draw(turn.worked, turn.tenant)
         if turn.failed:
-            surface.say(f"engram: {turn.tenant} is skipped for a while: {_screened(turn.failed)}")
+            surface.say(f"engram: {turn.tenant} is skipped for a while: {_redact_text(turn.failed)}")
 
 
-def _screened(text: str) -> str:
+def _redact_text(text: str) -> str:
     from engram.gates.secrets.scan import redact
 
     return redact(text)[0]
@@ -186,12 +186,12 @@ def _until_stopped() -> Iterator[threading.Event]:
     """An event that is set when the process should end. A second signal ends it at once and leaves the job to another worker."""
     stop = threading.Event()
 
-    def asked(_number: int, _frame: object) -> None:
+    def request_stop(_number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -199,24 +199,24 @@ def _until_stopped() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _told(worked: "Worked") -> Iterator[tuple[str, str, str]]:
+def _job_outcomes(worked: "WorkResult") -> Iterator[tuple[str, str, str]]:
     """Each job that was worked on, what became of it, and why."""
     for outcome, _ in _OUTCOMES:
         for job_id in getattr(worked, outcome):
             yield job_id, outcome, worked.errors.get(job_id, "")
 
 
-def _draw(worked: "Worked", tenant: str = "") -> None:
-    for job_id, outcome, error in _told(worked):
+def _draw(worked: "WorkResult", tenant: str = "") -> None:
+    for job_id, outcome, error in _job_outcomes(worked):
         words = (f"{_WORDS[outcome]:<11}", dict(_OUTCOMES)[outcome])
         whose = f"{line(tenant)}  " if tenant else ""
         display.lines([words, whose, (job_id, "cyan"), (f"  {line(error)}" if error else "", "bright_black")])
     sys.stdout.flush()
 
 
-def _tell_program(worked: "Worked", tenant: str = "") -> None:
+def _write_outcomes(worked: "WorkResult", tenant: str = "") -> None:
     whose = {"tenant": tenant} if tenant else {}
-    for job_id, outcome, error in _told(worked):
+    for job_id, outcome, error in _job_outcomes(worked):
         _write_line({**whose, "job": job_id, "outcome": outcome, "error": error})
 
 

@@ -2,7 +2,7 @@
 
 from engram.dialects.feedback_toml.directory import is_feedback_toml, read_feedback_toml, write_feedback_toml
 from engram.dialects.feedback_toml.toml_record import (
-    STATED,
+    STATED_FIELDS,
     as_exported,
     name_for,
     name_in,
@@ -12,7 +12,7 @@ from engram.dialects.feedback_toml.toml_record import (
 )
 
 __all__ = [
-    "STATED",
+    "STATED_FIELDS",
     "as_exported",
     "is_feedback_toml",
     "name_for",

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from engram.dialects.feedback_toml.toml_record import STATED, as_exported, read_toml, render_toml
+from engram.dialects.feedback_toml.toml_record import STATED_FIELDS, as_exported, read_toml, render_toml
 from engram.dialects.source import ImportSource, Projection, origin_of_path
 from engram.disk import make_folder, read_bytes, remove_leftovers, replace_file
 from engram.model.errors import EngramError, InvalidInput
@@ -13,10 +13,10 @@ from engram.readers.limits import decode_text
 
 __all__ = ["is_feedback_toml", "read_feedback_toml", "write_feedback_toml"]
 
-CURRENT = ("feedback", "facts")
-OLD = ("memories", "memories.v1-backup")
+CURRENT_FOLDERS = ("feedback", "facts")
+OLD_FOLDERS = ("memories", "memories.v1-backup")
 """The flat layouts before."""
-LONGEST = 1024 * 1024
+MAX_TOML_BYTES = 1024 * 1024
 """Bytes of one file."""
 
 
@@ -38,7 +38,9 @@ def _is_memory(path: Path) -> bool:
 def read_feedback_toml(path: Path) -> ImportSource:
     """Read a file, or all files of a directory in any of the layouts; what is unclear or cannot be read is named. Raises `InvalidInput`."""
     root = path if path.is_dir() else _root_of(path)
-    source = ImportSource(origin=origin_of_path("import", root), whole=True, projection=Projection(STATED, as_exported))
+    source = ImportSource(
+        origin=origin_of_path("import", root), whole=True, projection=Projection(STATED_FIELDS, as_exported)
+    )
     files = list(_files(path)) if path.is_dir() else [path]
     for file in files:
         place = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
@@ -58,8 +60,12 @@ def _files(folder: Path) -> Iterator[Path]:
     """The files of every layout in a directory: its `memory/` or itself, the flat ones, or the directory's own."""
     if not folder.is_dir():
         return
-    named = [folder / "memory" / name for name in CURRENT] + [folder / name for name in (*CURRENT, *OLD)]
-    places = [place for place in named if place.is_dir()] or ([folder] if folder.name in (*CURRENT, *OLD) else [])
+    named = [folder / "memory" / name for name in CURRENT_FOLDERS] + [
+        folder / name for name in (*CURRENT_FOLDERS, *OLD_FOLDERS)
+    ]
+    places = [place for place in named if place.is_dir()] or (
+        [folder] if folder.name in (*CURRENT_FOLDERS, *OLD_FOLDERS) else []
+    )
     for place in places:
         with os.scandir(place) as entries:
             found = sorted(
@@ -71,7 +77,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _root_of(file: Path) -> Path:
     """The directory whose layout a file is part of; its own folder, if that has none."""
     folder = file.parent
-    if folder.name not in (*CURRENT, *OLD):
+    if folder.name not in (*CURRENT_FOLDERS, *OLD_FOLDERS):
         return folder
     return folder.parent.parent if folder.parent.name == "memory" else folder.parent
 
@@ -81,8 +87,8 @@ def _text(file: Path) -> str:
         data = read_bytes(file)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror or error}") from None
-    if len(data) > LONGEST:
-        raise InvalidInput(f"{len(data):,} bytes, at most {LONGEST:,} are read")
+    if len(data) > MAX_TOML_BYTES:
+        raise InvalidInput(f"{len(data):,} bytes, at most {MAX_TOML_BYTES:,} are read")
     return decode_text(data, where=file.name)
 
 

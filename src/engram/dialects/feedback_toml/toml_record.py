@@ -17,12 +17,12 @@ from engram.readers.toml_reader import parse_toml
 from engram.rules.cues import normalize_cues
 from engram.text.display import slug
 
-__all__ = ["STATED", "as_exported", "name_for", "name_in", "read_toml", "render_toml", "why_left_out"]
+__all__ = ["STATED_FIELDS", "as_exported", "name_for", "name_in", "read_toml", "render_toml", "why_left_out"]
 
 SCHEMA = 2
 FOLDERS = {"feedback": "feedback", "fact": "facts"}
 """Each form, and the folder below `memory/` that holds it."""
-STATED = frozenset({"type", "situation", "form", "statement", "cues", "created", "updated"})
+STATED_FIELDS = frozenset({"type", "situation", "form", "statement", "cues", "created", "updated"})
 """What a file says of a memory."""
 _NAME = re.compile(r"(?:feedback|facts)/[^/\s]+")
 _KNOWN = frozenset({"schema_version", "type", "source", "situation", "cues", "created_at", "updated_at", "content"})

@@ -20,7 +20,9 @@ from engram.rules.cues import normalize_cues
 SCHEMA = "memory.v1"
 CURATED, LOG = "memory.md", "memory-log.md"
 LEARNED_BY = ("remember", "harvest", "manual", "import")
-STATED = frozenset({"statement", "type", "cues", "confidence", "created", "last_verified", "decay_days", "status"})
+STATED_FIELDS = frozenset(
+    {"statement", "type", "cues", "confidence", "created", "last_verified", "decay_days", "status"}
+)
 """The fields of a memory that a record states."""
 ID = re.compile(r"mem-[0-9]{1,9}")
 LARGEST_NUMBER = 10**9 - 1
@@ -174,7 +176,7 @@ def as_exported(memory: Memory, kind_of: Callable[[Memory], str], tier_of: Calla
     """A memory as a reader of the format sees it."""
     record = item_record(MemoryItem("mem-0", memory, kind_of(memory), tier_of(memory)), date.min)
     record["confidence"] = float(record["confidence"])
-    return read_item(record).but(id=memory.id)
+    return read_item(record).replace(id=memory.id)
 
 
 def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
@@ -191,8 +193,8 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
         "source": _source(memory),
         "confidence": _spell_confidence(memory.confidence),
         "learned_by": _learned_by(memory, kept),
-        "learned_at": _spelled_day(memory.created) or generated.isoformat(),
-        "last_verified": _spelled_day(verified) if verified else None,
+        "learned_at": _format_day(memory.created) or generated.isoformat(),
+        "last_verified": _format_day(verified) if verified else None,
         "decay": _decay(memory.decay_days, kept.get("decay")),
         "status": status,
         "risk_tier": item.risk_tier,
@@ -228,7 +230,7 @@ def _spell_confidence(confidence: float) -> str:
     return text[:-1] if text.endswith("0") else text
 
 
-def _spelled_day(moment: datetime | None) -> str:
+def _format_day(moment: datetime | None) -> str:
     return moment.astimezone(UTC).date().isoformat() if moment else ""
 
 

@@ -15,7 +15,7 @@ from engram.dialects.memory_v1.item import (
     number_in,
     read_item,
 )
-from engram.dialects.yaml_writer import emit_list, is_bare, quoted
+from engram.dialects.yaml_writer import emit_list, is_bare, quoted_scalar
 from engram.model.errors import InvalidInput, UnknownVersion, UnreadableData
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
@@ -94,8 +94,8 @@ def _scalar(key: str, value: Any) -> str:
     if value is None:
         return "null"
     if key == "fact":
-        return quoted(value)
-    return value if key != "source" or is_bare(value) else quoted(value)
+        return quoted_scalar(value)
+    return value if key != "source" or is_bare(value) else quoted_scalar(value)
 
 
 def _none_promoted(records: Sequence[Mapping[str, Any]]) -> str:

@@ -18,7 +18,7 @@ ID = re.compile(r"[a-z][a-z_-]*-[0-9]{10,16}-[A-Za-z0-9]{2,16}")
 CATEGORIES = ("fact", "preference", "correction", "entity", "decision", "relationship", "principle", "commitment",
               "moment", "skill", "rule", "procedure", "reasoning_trace")  # fmt: skip
 """The ten of spec 5, and the three that its program also writes."""
-STATED = frozenset({
+STATED_FIELDS = frozenset({
     "statement", "type", "status", "created", "updated", "confidence", "importance", "tags", "cues", "entities", "supersedes",
     "superseded_by", "valid_from", "valid_until", "verification", "policy_class", "last_verified", "associations",
     "memory_kind", "metadata", "scope",
@@ -65,7 +65,7 @@ def read_note(keys: Keys, body: str, *, name: str, folder: str) -> Memory:
     kept: dict[str, Any] = {key: value for key, value in keys.items() if key != "id" and written.get(key) != value}
     absent = [key for key in written if key not in keys]
     extra = {"keys": kept, **({"absent": absent} if absent else {}), **({"cold": True} if _is_cold(folder) else {})}
-    return memory.but(extra={_EXTRA: extra}) if kept or absent or _is_cold(folder) else memory
+    return memory.replace(extra={_EXTRA: extra}) if kept or absent or _is_cold(folder) else memory
 
 
 def _read_keys(keys: Keys, body: str, name: str, folder: str) -> Memory:
@@ -187,7 +187,7 @@ def note_of(memory: Memory, name: str, resolve: Resolve) -> tuple[str, Keys, str
     if attributes := keys.get("structuredAttributes"):
         body = f"{body}\n\n{_attributes_line(attributes)}"
     said = {key: value for key, value in _stated_keys(kept).items() if value == _derive_keys(memory).get(key, value)}
-    keys = _as_it_was(keys, body, said, kept.get("absent"), "archive" if memory.status == "archived" else "facts")
+    keys = _original_keys(keys, body, said, kept.get("absent"), "archive" if memory.status == "archived" else "facts")
     ordered = {key: keys[key] for key in (*ORDER, *keys) if key in keys}
     return _folder(memory, keys, bool(kept.get("cold"))), ordered, body
 
@@ -200,7 +200,7 @@ def as_exported(memory: Memory) -> Memory:
         "superseded_by": memory.superseded_by,
         "associations": memory.associations,
     }
-    return read_note(keys, body, name=memory.id, folder=folder).but(**links)
+    return read_note(keys, body, name=memory.id, folder=folder).replace(**links)
 
 
 def _render_keys(memory: Memory, name: str, resolve: Resolve) -> Keys:
@@ -213,8 +213,8 @@ def _render_keys(memory: Memory, name: str, resolve: Resolve) -> Keys:
     keys: Keys = {
         "id": name,
         "category": category,
-        "created": _spelled_time(created),
-        "updated": _spelled_time(memory.updated or created),
+        "created": _format_time(created),
+        "updated": _format_time(memory.updated or created),
         "source": stated_source(memory) or "unknown",
         "confidence": _spell_number(memory.confidence),
         "confidenceTier": _derive_keys(memory)["confidenceTier"],
@@ -222,16 +222,16 @@ def _render_keys(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "cues": list(memory.cues),
         "entityRef": next(iter(memory.entities), ""),
         "supersedes": supersedes[0] if len(supersedes) == 1 else supersedes,
-        "expiresAt": _spelled_time(memory.valid_until),
+        "expiresAt": _format_time(memory.valid_until),
         "status": _SHOWN_STATUS.get(memory.status, ""),
         "supersededBy": resolve(memory.superseded_by) if memory.superseded_by else "",
-        "validAt": _spelled_time(memory.valid_from),
+        "validAt": _format_time(memory.valid_from),
         "verificationState": memory.verification if memory.verification != "unverified" else "",
         "policyClass": memory.policy_class,
-        "lastValidatedAt": _spelled_time(memory.last_verified),
+        "lastValidatedAt": _format_time(memory.last_verified),
         "accessCount": str(memory.activation.frequency) if memory.activation.frequency else "",
         # Without a use it is when the memory was imported; a time that the note itself states is kept with its other keys.
-        "lastAccessed": _spelled_time(memory.activation.last_accessed) if memory.activation.frequency else "",
+        "lastAccessed": _format_time(memory.activation.last_accessed) if memory.activation.frequency else "",
         "links": links,
         "memoryKind": memory.memory_kind,
         "structuredAttributes": attributes,
@@ -255,7 +255,7 @@ def _derive_keys(memory: Memory) -> dict[str, str]:
     }
 
 
-def _as_it_was(keys: Keys, body: str, said: Keys, listed: Any, folder: str) -> Keys:
+def _original_keys(keys: Keys, body: str, said: Keys, listed: Any, folder: str) -> Keys:
     """The keys with what the file said and left out, where that still means the same."""
     absent = [key for key in listed if isinstance(key, str) and key != "id"] if isinstance(listed, list) else []
     whole = {key: value for key, value in {**keys, **said}.items() if key not in absent}
@@ -280,7 +280,7 @@ def _comparable_memory(keys: Keys, body: str, folder: str) -> Memory | None:
         memory = _read_keys(keys, body, "", folder)
     except InvalidInput:
         return None
-    return memory if memory.activation.frequency else memory.but(activation=Activation())
+    return memory if memory.activation.frequency else memory.replace(activation=Activation())
 
 
 def _link(link: Association, target: str) -> dict[str, str]:
@@ -314,7 +314,7 @@ def _spell_number(value: float) -> str:
     return f"{round(value, 6):g}"
 
 
-def _spelled_time(moment: datetime | None) -> str:
+def _format_time(moment: datetime | None) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") if moment else ""
 
 

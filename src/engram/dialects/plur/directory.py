@@ -61,7 +61,7 @@ def to_episode(memory: Memory) -> dict[str, Any]:
     return {**entry, OWN_KEY: kept} if kept else entry
 
 
-LONGEST_FILE = 256 * 1024 * 1024
+MAX_PLUR_FILE_BYTES = 256 * 1024 * 1024
 """PLUR keeps every engram in one file; 30,000 of them are 60 MB."""
 
 
@@ -71,12 +71,12 @@ def read_records(path: Path, key: str = "") -> tuple[list[Any], list[int]]:
     Raises `UnreadableData` for a file that cannot be parsed.
     """
     try:
-        text = read_text(path, LONGEST_FILE)
+        text = read_text(path, MAX_PLUR_FILE_BYTES)
     except FileNotFoundError:
         return [], []
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
-    document = parse_yaml(text, where=str(path), longest=LONGEST_FILE, text_keys=TEXT_KEYS, list_key=key)
+    document = parse_yaml(text, where=str(path), longest=MAX_PLUR_FILE_BYTES, text_keys=TEXT_KEYS, list_key=key)
     tree = document.tree
     records = tree.get(key) if key and isinstance(tree, dict) else tree
     if not isinstance(records, list) or (key and not isinstance(tree, dict)):
@@ -102,7 +102,7 @@ def write_new(path: Path, text: str) -> None:
     sync_path(path.parent)
 
 
-IN_FORCE = ("active", "dormant")
+LIVE_STATUSES = ("active", "dormant")
 ENGRAMS, EPISODES, CANDIDATES, TENSIONS = "engrams.yaml", "episodes.yaml", "candidates.yaml", "tensions.yaml"
 
 
@@ -166,16 +166,16 @@ def _complete_supersessions(memories: Mapping[str, Memory]) -> Iterator[Memory]:
     """The memories with every supersession told by both its ends, whichever of them PLUR has it from."""
     heirs = {m.id: m.superseded_by for m in memories.values() if m.superseded_by in memories}
     for memory in memories.values():
-        for older in memory.supersedes if memory.status in IN_FORCE else ():
+        for older in memory.supersedes if memory.status in LIVE_STATUSES else ():
             if older in memories:
                 heirs.setdefault(older, memory.id)
     both = dict(memories)
     for older, heir in heirs.items():
         memory, later = both[older], both[heir]
-        if memory.status in IN_FORCE and older != heir:
-            both[older] = memory.but(status="superseded", superseded_by=heir)
+        if memory.status in LIVE_STATUSES and older != heir:
+            both[older] = memory.replace(status="superseded", superseded_by=heir)
         if older not in later.supersedes and older != heir:
-            both[heir] = later.but(supersedes=(*later.supersedes, older))
+            both[heir] = later.replace(supersedes=(*later.supersedes, older))
     return (_as_version(memory, both) for memory in both.values())
 
 
@@ -191,7 +191,7 @@ def _as_version(memory: Memory, memories: Mapping[str, Memory]) -> Memory:
         return memory
     first = chain[-1]
     number = (first.revision if first.lineage else 1) + len(chain) - 1
-    return memory.but(lineage=first.lineage or first.id, revision=number)
+    return memory.replace(lineage=first.lineage or first.id, revision=number)
 
 
 def write_plur(

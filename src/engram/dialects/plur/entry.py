@@ -31,7 +31,7 @@ RELATED_STRENGTH = 0.5
 DAY = len("YYYY-MM-DD")
 """A date; PLUR's last day of validity is included."""
 STRONGEST_ASSOCIATION = 0.95
-LONGEST_SNIPPET = 200
+MAX_SNIPPET_CHARS = 200
 
 OWN_KEY = "x_engram"
 """Where an entry carries what PLUR has no place for; PLUR keeps unknown keys at the top of an entry, not below."""
@@ -90,7 +90,7 @@ _STATED_IN = {
 """What the fields of a memory say in an entry and in its blocks; `extra` says nothing of it."""
 
 
-def projected(memory: Memory, today: str) -> dict[str, Any]:
+def build_entry(memory: Memory, today: str) -> dict[str, Any]:
     """The entry PLUR sees. `today` stands in for a date PLUR demands and the memory lacks."""
     extra = plain_data(memory.extra)
     entry: dict[str, Any] = {
@@ -194,7 +194,7 @@ def _association(item: Association) -> dict[str, Any]:
 
 def _anchor(item: Anchor) -> dict[str, Any]:
     entry: dict[str, Any] = {"path": item.path}
-    _put(entry, "snippet", item.snippet[:LONGEST_SNIPPET])
+    _put(entry, "snippet", item.snippet[:MAX_SNIPPET_CHARS])
     return {"relevance": "supporting", **plain_data(item.extra), **entry}
 
 
@@ -276,7 +276,7 @@ def with_changes(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Memory 
         return None
 
 
-def lifted(entry: Mapping[str, Any]) -> dict[str, Any]:
+def lift_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A PLUR entry as data for `from_mapping`, without Engram's own remainder."""
     data = {key: value for key, value in entry.items() if key not in (OWN_KEY, "content_hash")}
     if isinstance(data.get("type"), str):
@@ -414,7 +414,7 @@ def from_plur(entry: Mapping[str, Any]) -> Memory:
         whole = with_changes(to_mapping(_read(entry, today)), changes)
         if whole is not None and _write(whole, today) == visible:
             return whole
-    return _with_what_fits(_read(entry, dates[0]), changes, dates[0])
+    return _apply_fitting_changes(_read(entry, dates[0]), changes, dates[0])
 
 
 def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
@@ -426,21 +426,21 @@ def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
 
 def _read(entry: Mapping[str, Any], today: str) -> Memory:
     """The memory without Engram's remainder, PLUR's original wording kept where projecting would change it."""
-    memory = from_mapping(lifted(entry))
+    memory = from_mapping(lift_entry(entry))
     if problem := count_problem(memory):
         raise InvalidInput(problem)
-    back = projected(memory, today)
+    back = build_entry(memory, today)
     originals = {
         key: value
         for key, value in entry.items()
         if key not in _NOT_ORIGINAL and back.get(key, ABSENT) != value and not (value is None and key not in back)
     }
-    return memory.but(extra={**memory.extra, ORIGINALS_KEY: originals}) if originals else memory
+    return memory.replace(extra={**memory.extra, ORIGINALS_KEY: originals}) if originals else memory
 
 
 def _write(memory: Memory, today: str) -> dict[str, Any]:
     """The entry without Engram's remainder, PLUR's original wording used where it still says the same."""
-    entry = projected(memory, today)
+    entry = build_entry(memory, today)
     originals = memory.extra.get(ORIGINALS_KEY)
     if isinstance(originals, Mapping) and originals:
         meaning = _meaning(entry)
@@ -453,12 +453,12 @@ def _write(memory: Memory, today: str) -> dict[str, Any]:
 
 def _meaning(entry: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
-        return to_mapping(from_mapping(lifted(entry)))
+        return to_mapping(from_mapping(lift_entry(entry)))
     except InvalidInput:
         return None
 
 
-def _with_what_fits(memory: Memory, changes: Mapping[str, Any], today: str) -> Memory:
+def _apply_fitting_changes(memory: Memory, changes: Mapping[str, Any], today: str) -> Memory:
     """The memory with those parts of the remainder that PLUR's values have not overtaken."""
     base = to_mapping(memory)
     fitting = {key: value for key, value in changes.items() if _still_fits(base, key, value, today)}

@@ -10,13 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from engram.gates.policies.keys import folded
+from engram.gates.policies.keys import normalize_value
 from engram.gates.tables import places
 from engram.text.word_tables import hedge_pattern
 
-__all__ = ["ASIDE", "Applicability", "narrowed"]
+__all__ = ["ASIDE_GROUP", "Applicability", "build_slot_values"]
 
-ASIDE = "aside"
+ASIDE_GROUP = "aside"
 """The group of a pattern whose words do not narrow the statement: "for formatting" of a formatter."""
 _RULE_WORD = re.compile(r"[^\W_]+")
 _MOST_PHRASES = 3
@@ -73,7 +73,7 @@ class _Grammar(NamedTuple):
     times: re.Pattern[str]
 
 
-def narrowed(text: RuleText, read: Callable[[RuleText], Applicability]) -> Mapping[str, str]:
+def build_slot_values(text: RuleText, read: Callable[[RuleText], Applicability]) -> Mapping[str, str]:
     """What `read` makes of a text, its key with the phrases that narrow it.
 
     A statement that says several things, asks or supposes has the key its own words give it, or none.
@@ -88,7 +88,7 @@ def narrowed(text: RuleText, read: Callable[[RuleText], Applicability]) -> Mappi
             phrases.append(phrase)
     if not phrases:
         return found.values
-    parts = [folded(phrase) for phrase in sorted(phrases)]
+    parts = [normalize_value(phrase) for phrase in sorted(phrases)]
     values = dict(found.values)
     values["conflict_key"] = ":".join((found.key, *parts)) if all(parts) else ""
     return {name: value for name, value in values.items() if value}
@@ -159,7 +159,7 @@ def _spell_phrase(phrase: str) -> str:
     text, grammar = phrase.lower(), _grammar()
     opening = next((words for words in grammar.spellings if text.startswith(f"{words} ")), text.split()[0])
     word, what = grammar.spellings.get(opening, opening), text[len(opening) :].strip()
-    bare = folded(what).replace("_", " ")
+    bare = normalize_value(what).replace("_", " ")
     return bare if word in grammar.plain else f"{word} {bare}" if bare else ""
 
 

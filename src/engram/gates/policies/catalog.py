@@ -11,7 +11,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import fields
 from engram.text.word_tables import hedge_pattern
 
-__all__ = ["PRESETS", "chosen_policy", "custom_policies", "load_policy", "policy_named", "policy_problems"]
+__all__ = ["PRESETS", "chosen_policy", "custom_policies", "policy_named", "load_policy", "policy_problems"]
 
 PRESETS = ("default", "legal", "coding_agent")
 """The policies that come with Engram."""
@@ -161,7 +161,7 @@ def _preset(name: str) -> MemoryPolicy:
     file = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
     parts = {"hedge": hedge_pattern("guess", "possible")}
     for part, text in file["parts"].items():
-        parts[part] = _spelled_out(text, parts)
+        parts[part] = _expand_parts(text, parts)
     types = [TypeRule(**_preset_row(row, parts), vetted=True) for row in file["types"]]
     slots = [SlotRule(**_preset_row(row, parts), vetted=True) for row in file["slots"]]
     return MemoryPolicy._of_checked(name, types, slots, trained=True)
@@ -169,9 +169,9 @@ def _preset(name: str) -> MemoryPolicy:
 
 def _preset_row(row: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:
     """A row of a preset: `{{part}}` is replaced by a shared pattern, and lists are split at spaces."""
-    values: dict[str, Any] = {key: _spelled_out(value, parts) for key, value in row.items() if isinstance(value, str)}
+    values: dict[str, Any] = {key: _expand_parts(value, parts) for key, value in row.items() if isinstance(value, str)}
     return values | {key: tuple(values[key].split()) for key in _LISTS if key in values}
 
 
-def _spelled_out(text: str, parts: Mapping[str, str]) -> str:
+def _expand_parts(text: str, parts: Mapping[str, str]) -> str:
     return _PART.sub(lambda part: parts[part[1]], text) if "{{" in text else text

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["filled", "folded"]
+__all__ = ["fill_template", "normalize_value"]
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _WORD = re.compile(r"[\w+#@&/.'-]+")
@@ -25,7 +25,7 @@ def _no_subject() -> frozenset[str]:
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
-def filled(template: str, match: re.Match[str]) -> str:
+def fill_template(template: str, match: re.Match[str]) -> str:
     """The template filled with the groups of a match; "" if one of them does not identify anything.
 
     A group that did not match is left out. `what2` is an alternative position of `what`. The group `who` is the subject: "I", "my"
@@ -43,7 +43,7 @@ def filled(template: str, match: re.Match[str]) -> str:
 def _value(name: str, caught: str | None) -> str | None:
     if name == "who":
         return _subject(caught)
-    return "" if caught is None else folded(caught) or None
+    return "" if caught is None else normalize_value(caught) or None
 
 
 def _subject(caught: str | None) -> str | None:
@@ -51,10 +51,10 @@ def _subject(caught: str | None) -> str | None:
     if plain in _SELF:
         return _USER
     words = plain.removeprefix("my ").split()
-    return None if not _no_subject().isdisjoint(words) else folded(" ".join(words)) or None
+    return None if not _no_subject().isdisjoint(words) else normalize_value(" ".join(words)) or None
 
 
-def folded(value: str) -> str:
+def normalize_value(value: str) -> str:
     """A value as part of a key: lower case, without article and plural, words joined by underscores; "" if too long."""
     if len(value) > _MAX_VALUE_CHARS:
         return ""

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from engram.gates.policies.applicability import ASIDE, Applicability, RuleText, narrowed
-from engram.gates.policies.keys import filled
+from engram.gates.policies.applicability import ASIDE_GROUP, Applicability, RuleText, build_slot_values
+from engram.gates.policies.keys import fill_template
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
@@ -15,8 +15,8 @@ from engram.text.confusables import fold_text
 
 __all__ = [
     "MAX_PATTERN_CHARS",
+    "MAX_RULE_CHARS",
     "OF_DOCUMENT",
-    "READ_CHARS",
     "MemoryPolicy",
     "PatternTimeout",
     "SlotRule",
@@ -29,7 +29,7 @@ __all__ = [
 MAX_PATTERN_CHARS = 3_000
 MAX_TEMPLATE_CHARS = 120
 # A fact is a sentence or two: rules search no more than this.
-READ_CHARS = 2_000
+MAX_RULE_CHARS = 2_000
 # Compiling a group recurses; extreme nesting would exhaust the C stack.
 MAX_NESTING = 60
 
@@ -186,7 +186,7 @@ class _Stopwatch:
         self._deadline = time.monotonic() + STATEMENT_SECONDS
         self._spent: set[str] = set()
 
-    def find(self, looking: "_Looking", text: RuleText) -> "re.Match[str] | None":
+    def find(self, looking: "_Matcher", text: RuleText) -> "re.Match[str] | None":
         """The first match of a pattern, or None. Raises `PatternTimeout`."""
         if not looking.limited:
             return looking.find(text.lowered if looking.in_lower_case else text.text)
@@ -247,52 +247,52 @@ class MemoryPolicy:
         object.__setattr__(self, "_typing", _Rules(self.types))
         object.__setattr__(self, "_slotting", _Rules(self.slots))
 
-    def applied(self, memory: Memory, *, typed: bool) -> Memory:
+    def apply(self, memory: Memory, *, typed: bool) -> Memory:
         """The memory with the type, slot and key of the rules; values it already has, and a type its caller gave, are kept.
 
         Raises `PatternTimeout` where a user's pattern takes too long over the statement.
         """
-        return self._applied(memory, typed, _Stopwatch(self.name, lenient=False))
+        return self._apply_rules(memory, typed, _Stopwatch(self.name, lenient=False))
 
-    def described(self, memory: Memory, *, typed: bool) -> Memory:
-        """Like `applied`, but a rule that takes too long is skipped; for callers that only read."""
-        return self._applied(memory, typed, _Stopwatch(self.name, lenient=True))
+    def apply_leniently(self, memory: Memory, *, typed: bool) -> Memory:
+        """Like `apply`, but a rule that takes too long is skipped; for callers that only read."""
+        return self._apply_rules(memory, typed, _Stopwatch(self.name, lenient=True))
 
-    def _applied(self, memory: Memory, typed: bool, stopwatch: _Stopwatch) -> Memory:
-        statement = fold_text(memory.statement[:READ_CHARS])
+    def _apply_rules(self, memory: Memory, typed: bool, stopwatch: _Stopwatch) -> Memory:
+        statement = fold_text(memory.statement[:MAX_RULE_CHARS])
         text = RuleText(" ".join(statement.replace("’", "'").split()))
         changes: dict[str, Any] = {}
         kind = memory.type if typed else self._type(text, stopwatch) or self._likely_type(text) or memory.type
         if kind != memory.type:
             changes["type"] = kind
         # A part of the text has no other words, so if no rule fits the whole, none fits the part.
-        open_to_rules = self._slotting.worth_trying(text.words)
+        open_to_rules = self._slotting.candidate_rules(text.words)
         wanted = [name for name in ("critical_slot", "conflict_key") if open_to_rules and not getattr(memory, name)]
         if "conflict_key" in wanted:
-            changes |= narrowed(text, lambda part: self._slots(part, kind, wanted, text, stopwatch))
+            changes |= build_slot_values(text, lambda part: self._slots(part, kind, wanted, text, stopwatch))
         elif wanted:
             changes |= self._slots(text, kind, wanted, text, stopwatch).values
         if self.trained and not memory.critical_slot and not changes.get("critical_slot"):
             from engram.models.types import critical_slot
 
             changes |= {"critical_slot": slot} if (slot := critical_slot(text.text)) else {}
-        return memory.but(**changes) if changes else memory
+        return memory.replace(**changes) if changes else memory
 
-    def reapplied(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
+    def reapply(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
         """A reworded memory with the slot and key of the rules; those its caller gave are kept."""
         if "statement" not in changes or {"conflict_key", "critical_slot"} & changes.keys():
             return after
         blank = {"conflict_key": "", "critical_slot": ""}
         key, of, document = before.conflict_key.partition(OF_DOCUMENT)
-        taken = self.applied(before.but(**blank), typed=True)
+        taken = self.apply(before.replace(**blank), typed=True)
         if (taken.conflict_key, taken.critical_slot) != (key, before.critical_slot):
             return after
-        found = self.applied(after.but(**blank), typed=True)
-        return found.but(conflict_key=f"{found.conflict_key}{of}{document}") if found.conflict_key else found
+        found = self.apply(after.replace(**blank), typed=True)
+        return found.replace(conflict_key=f"{found.conflict_key}{of}{document}") if found.conflict_key else found
 
     def _type(self, text: RuleText, stopwatch: _Stopwatch) -> str:
-        trying = self._typing.worth_trying(text.words)
-        found = next((at for at in trying if self._typing.fits(at, text, text, stopwatch)), None)
+        trying = self._typing.candidate_rules(text.words)
+        found = next((at for at in trying if self._typing.find_match(at, text, text, stopwatch)), None)
         return "" if found is None else self.types[found].type
 
     def _likely_type(self, text: RuleText) -> str:
@@ -309,15 +309,15 @@ class MemoryPolicy:
         """The result of the rules for a text; the `unless` of a rule is searched in the whole statement."""
         found: dict[str, str] = {}
         asides: list[tuple[int, int]] = []
-        for at in self._slotting.worth_trying(text.words):
+        for at in self._slotting.candidate_rules(text.words):
             rule = self.slots[at]
             missing = [name for name in wanted if name not in found and getattr(rule, name)]
             if not missing or (rule.types and kind not in rule.types):
                 continue
-            if match := self._slotting.fits(at, text, whole, stopwatch):
-                values = {name: filled(getattr(rule, name), match) for name in missing}
+            if match := self._slotting.find_match(at, text, whole, stopwatch):
+                values = {name: fill_template(getattr(rule, name), match) for name in missing}
                 found |= {name: value for name, value in values.items() if value}
-                asides += [match.span(name) for name in match.re.groupindex if name.startswith(ASIDE)]
+                asides += [match.span(name) for name in match.re.groupindex if name.startswith(ASIDE_GROUP)]
             if len(found) == len(wanted):
                 break
         return Applicability(found, tuple(asides))
@@ -330,14 +330,14 @@ class _Rules:
 
     def __init__(self, rules: Sequence[TypeRule | SlotRule]) -> None:
         self.rules = rules
-        self.compiled: dict[str, _Looking] = {}
+        self.compiled: dict[str, _Matcher] = {}
         self.unprompted = [at for at, rule in enumerate(rules) if not rule.words]
         self.by_word: dict[str, list[int]] = {}
         for at, rule in enumerate(rules):
             for word in rule.words:
                 self.by_word.setdefault(word, []).append(at)
 
-    def worth_trying(self, words: frozenset[str]) -> list[int]:
+    def candidate_rules(self, words: frozenset[str]) -> list[int]:
         """The indexes of the rules that a statement with these words may match, in order."""
         found = set(self.unprompted)
         for word in words:
@@ -345,26 +345,26 @@ class _Rules:
                 found.update(self.by_word[word])
         return sorted(found)
 
-    def fits(self, at: int, text: RuleText, whole: RuleText, stopwatch: _Stopwatch) -> re.Match[str] | None:
+    def find_match(self, at: int, text: RuleText, whole: RuleText, stopwatch: _Stopwatch) -> re.Match[str] | None:
         """The match of a rule's pattern, unless its `unless` occurs in the whole statement."""
         rule = self.rules[at]
         try:
-            match = stopwatch.find(self._looking(rule.pattern, rule.vetted), text)
+            match = stopwatch.find(self._matcher_of(rule.pattern, rule.vetted), text)
             if match is None or not rule.unless:
                 return match
-            return None if stopwatch.find(self._looking(rule.unless, rule.vetted), whole) else match
+            return None if stopwatch.find(self._matcher_of(rule.unless, rule.vetted), whole) else match
         except PatternTimeout:
             if not stopwatch.lenient:
                 raise
             return None
 
-    def _looking(self, pattern: str, vetted: bool) -> "_Looking":
+    def _matcher_of(self, pattern: str, vetted: bool) -> "_Matcher":
         if pattern not in self.compiled:
-            self.compiled[pattern] = _looking(pattern, vetted)
+            self.compiled[pattern] = _compile_matcher(pattern, vetted)
         return self.compiled[pattern]
 
 
-class _Looking(NamedTuple):
+class _Matcher(NamedTuple):
     """How a pattern is searched in a text."""
 
     pattern: str
@@ -374,20 +374,22 @@ class _Looking(NamedTuple):
     """Whether `find` takes a `timeout`."""
 
 
-def _looking(pattern: str, vetted: bool) -> _Looking:
+def _compile_matcher(pattern: str, vetted: bool) -> _Matcher:
     """The same matches, sooner: one that fits only at the beginning is not tried at every letter, and one without capitals
     is compared with the text in lower case, which costs a third of comparing regardless of case.
 
     Python's matcher cannot be stopped, so it runs only the patterns that come with Engram; `regex` runs those of a user.
     """
     in_lower_case = _NOT_LETTERS.sub("", pattern).islower() and "(?-i:" not in pattern
-    compiled: Any = re.compile(pattern, 0 if in_lower_case else re.IGNORECASE) if vetted else _stoppable(pattern)
+    compiled: Any = (
+        re.compile(pattern, 0 if in_lower_case else re.IGNORECASE) if vetted else _compile_stoppable(pattern)
+    )
     at_start = pattern.startswith("^") and not _has_choice(pattern)
     find = compiled.match if at_start else compiled.search
-    return _Looking(pattern, find, in_lower_case and vetted, limited=not vetted)
+    return _Matcher(pattern, find, in_lower_case and vetted, limited=not vetted)
 
 
-def _stoppable(pattern: str) -> Any:
+def _compile_stoppable(pattern: str) -> Any:
     import regex
 
     return regex.compile(pattern, regex.IGNORECASE | regex.VERSION0)

@@ -12,7 +12,7 @@ from engram.store.protocol import Store
 
 __all__ = ["NOTHING_ALLOWED", "AllowedValues", "allow_values", "allowed_digests"]
 
-STATE = "allowed-values"
+ALLOWED_VALUES_STATE = "allowed-values"
 
 _EXACT = "sha256:"
 _LONGEST = 512
@@ -49,7 +49,7 @@ NOTHING_ALLOWED = AllowedValues()
 def allowed_digests(store: Store) -> tuple[str, ...]:
     """The digests of the values that a person allowed in a store; none if the state cannot be read."""
     try:
-        return tuple(store.state(STATE))
+        return tuple(store.state(ALLOWED_VALUES_STATE))
     except StoreCorrupt:
         return ()
 
@@ -57,7 +57,7 @@ def allowed_digests(store: Store) -> tuple[str, ...]:
 def allow_values(store: Store, values: Iterable[str], now: datetime) -> None:
     """Remember that a person says these values are not secrets. Only digests are stored: a value may be purged later."""
     digests = {_digest(value): now.isoformat() for value in values}
-    store.change_state(STATE, lambda known: {**known, **digests})
+    store.change_state(ALLOWED_VALUES_STATE, lambda known: {**known, **digests})
 
 
 def _digest(value: str) -> str:

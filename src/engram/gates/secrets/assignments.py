@@ -15,11 +15,11 @@ from engram.gates.secrets.values import (
     is_random,
     is_said,
     likeness,
-    trimmed,
+    trim_value,
 )
 from engram.model.lazy import dataclass, lazy_pattern
 
-__all__ = ["PUBLIC", "NamedWord", "named"]
+__all__ = ["PUBLIC_PREFIXES", "NamedWord", "find_named_values"]
 
 _LONGEST_RANDOM = 512
 _MIN_RANDOM_CHARS = 16
@@ -27,7 +27,7 @@ _LONG_VALUE = 64
 _LONGEST_OWNER = 18
 _MOST_JOINED = 2
 """Maximum hyphens in the name of a thing."""
-_NEAR = 48
+_RANDOM_VALUE_DISTANCE = 48
 """Maximum characters between a word and a random string after it."""
 _BEFORE = 80
 """Maximum characters between a word and a value before it."""
@@ -73,7 +73,7 @@ _FUNCTION = frozenset(words("function words"))
 
 
 @dataclass(slots=True)
-class Given:
+class GivenValue:
     """A value, its start, and what led to it."""
 
     value: str
@@ -84,7 +84,7 @@ class Given:
     copula: str = ""
 
 
-_BESIDE = re.compile(
+_ADJACENT = re.compile(
     rf"(?P<tail>\w{{0,12}})[\"'`*_\\)\]]{{0,3}}(?P<gap>[ \t]{{1,3}}|[ \t]{{0,3}}[.:?]?[ \t]{{0,3}}(?:\r?\n[ \t>*#|-]{{0,6}}){{1,2}}|[.!?][ \t]{{1,2}})"
     rf"(?P<quote>[{_QUOTES}]{{0,2}}){_VALUE}",
 )
@@ -136,7 +136,7 @@ _TOKEN = re.compile(rf"[A-Za-z0-9+/_=-]{{{_MIN_RANDOM_CHARS},{_LONGEST_RANDOM}}}
 _NAMES_A_DIGEST = re.compile(
     r"(?i)(?:commit|sha\d*|hash|digest|checksum|md5|etag|uuid|guid|revision|rev|id|build|fingerprint|image|sha256:|integrity|nonce|trace|span)\W{0,3}$"
 )
-PUBLIC = (
+PUBLIC_PREFIXES = (
     "MIGfMA0GCSq",
     "MIIBIjANBgkq",
     "MIICIjANBgkq",
@@ -161,7 +161,7 @@ _CAMEL = re.compile(r"[A-Z]?[a-zß-ÿ]+")
 _NOT_LIKE = re.compile(r"(?i)(?:such as|like|e\.?g\.?|for example|z\.?\s?b\.?|par exemple|example)\s*[:,]?\s*$")
 
 
-def named(
+def find_named_values(
     text: str, lowered: str, found: Iterable[tuple[re.Match[str], str]], *, nearby: bool = True
 ) -> Iterator[Secret]:
     """The values of the words of `secretnames.txt` that were found. `nearby=False`, for names and paths, accepts only assignments by a sign."""
@@ -170,21 +170,25 @@ def named(
     limits = {"strict": len(text), "": len(text)}
     for word in reversed(words):
         # A token or key inside "the passphrase of my ssh key is …" does not end the clause about the passphrase.
-        word.limit = limits["strict" if word.strict else ""]
-        limits |= {"": word.start, "strict": word.start if word.strict else limits["strict"]}
+        word.limit = limits["strict" if word.is_strict else ""]
+        limits |= {"": word.start, "strict": word.start if word.is_strict else limits["strict"]}
     passed = before = 0
     for word in words:
         if word.start < passed:
             continue
         # Between two such words there may be no room for a value.
-        given = word.assigned(nearby) if word.limit - word.end > 3 else None
+        given = word.assigned_value(nearby) if word.limit - word.end > 3 else None
         if given is None and nearby:
-            given = (word.limit - word.end > 3 and word.adjacent()) or word.before(before) or word.soon()
+            given = (
+                (word.limit - word.end > 3 and word.adjacent_value())
+                or word.preceding_value(before)
+                or word.later_value()
+            )
         if given is not None:
             yield given
-            yield from word.other(given.end) if nearby and word.strict else ()
+            yield from word.second_value(given.end) if nearby and word.is_strict else ()
         elif nearby:
-            yield from _random(text, word.end, min(word.limit, word.end + _NEAR))
+            yield from _find_random_values(text, word.end, min(word.limit, word.end + _RANDOM_VALUE_DISTANCE))
         passed, before = max(passed, word.passed), word.end
 
 
@@ -215,21 +219,21 @@ class NamedWord:
         return not owner.endswith(_UNOWNED) and (self.kind != "key" or owner.endswith(_OWNERS))
 
     @property
-    def strict(self) -> bool:
+    def is_strict(self) -> bool:
         """Whether a plain word may be the value."""
         return self.kind == "strict"
 
     @property
-    def about(self) -> bool:
+    def is_only_mentioned(self) -> bool:
         """Whether the next word, or the rest of the name, shows that the secret is only mentioned."""
-        return self._next_in(_ABOUT)
+        return self._is_followed_by(_ABOUT)
 
     @property
-    def softly_about(self) -> bool:
+    def is_probably_mentioned(self) -> bool:
         """The same, unless something follows that can only be a value."""
-        return self._next_in(_SOFTLY_ABOUT)
+        return self._is_followed_by(_SOFTLY_ABOUT)
 
-    def _next_in(self, words: frozenset[str]) -> bool:
+    def _is_followed_by(self, words: frozenset[str]) -> bool:
         if self._said is None:
             self._said = self._next_words()
         return not words.isdisjoint(self._said)
@@ -242,7 +246,7 @@ class NamedWord:
         first = _CAMEL.match(following[1])
         return following[1].casefold(), first[0].casefold() if first else ""
 
-    def assigned(self, nearby: bool) -> Secret | None:
+    def assigned_value(self, nearby: bool) -> Secret | None:
         """The value assigned to the name by a sign or a word such as "is"."""
         if found := self._find_structured(self.text[max(0, self.start - 60) : self.start]):
             return found
@@ -255,7 +259,7 @@ class NamedWord:
 
     def _find_structured(self, before: str) -> Secret | None:
         """The value in markup, in a pair of fields, or in a call whose arguments are name and value."""
-        enough = Likeness.WORD if self.strict else Likeness.LIKELY
+        enough = Likeness.WORD if self.is_strict else Likeness.LIKELY
         in_tag = "<" in before and self.text.find(">", self.end, self.end + 300) >= 0 and _IN_TAG.search(before)
         if in_tag and (found := self._take_value(_ELEMENT.match(self.text, self.end), enough)):
             return found
@@ -264,7 +268,7 @@ class NamedWord:
             return found
         argument = _ARGUMENT.match(self.text, self.end)
         sets = _SETS.search(before) if argument else None
-        if sets is None or self.about or self.softly_about:
+        if sets is None or self.is_only_mentioned or self.is_probably_mentioned:
             return None
         # What is set elsewhere than in the environment may be a message or a rule of a form.
         return self._take_value(argument, enough if sets["sure"] else Likeness.LIKELY, trimming="")
@@ -280,7 +284,7 @@ class NamedWord:
         """Whether the value is a passphrase, and the name can have one: a setting such as JWT_SECRET, not every token."""
         if not is_passphrase(value):
             return False
-        if self.strict:
+        if self.is_strict:
             return True
         joined = self.text[max(0, self.start - 1) : self.start] == "_"
         # An instruction takes the place of a value as well: rotate-every-ninety-days.
@@ -291,10 +295,10 @@ class NamedWord:
             and (self.text[self.start : self.end].isupper() or value.count("-") > _MOST_JOINED)
         )
 
-    def _find_values(self, nearby: bool) -> Iterator[Given]:
+    def _find_values(self, nearby: bool) -> Iterator[GivenValue]:
         """The value a sign gives the name at once, or those that follow a word such as "is" a little later."""
         if nearby and (possessive := _POSSESSIVE.match(self.text, self.end)):
-            yield from self._value(self._after_fillers(possessive.end() - 1), "", copula="is")
+            yield from self._value(self._skip_fillers(possessive.end() - 1), "", copula="is")
             return
         rest = _REST.match(self.text, self.end)
         place = rest.end() if rest else self.end
@@ -303,10 +307,10 @@ class NamedWord:
                 is_sign, unspaced = bool(signed["sign"]), bool(signed["unspaced"])
                 yield from self._value(signed.end(), "", signed=is_sign, unspaced=unspaced)
         elif nearby:
-            yield from self._given_later(place)
-            yield from self._given_aside()
+            yield from self._find_later_values(place)
+            yield from self._find_values_after_aside()
 
-    def _given_later(self, begin: int) -> Iterator[Given]:
+    def _find_later_values(self, begin: int) -> Iterator[GivenValue]:
         place = begin
         for _ in range(_MOST_BETWEEN):
             word = _WORD.match(self.text, place, self.limit)
@@ -320,12 +324,12 @@ class NamedWord:
             if plain in _TURNED and (to := _TO.match(self.text, word.end())):
                 yield from self._value(to.end(), lead, copula="is")
             elif plain in _COPULAS:
-                yield from self._value(self._after_fillers(word.end()), lead, copula=plain)
+                yield from self._value(self._skip_fillers(word.end()), lead, copula=plain)
             elif token[-1] in ".;!?" or any(sign in token for sign in "=|<>{}"):
                 return
             place = word.end()
 
-    def _given_aside(self) -> Iterator[Given]:
+    def _find_values_after_aside(self) -> Iterator[GivenValue]:
         """The value after an insertion or a question; at that distance it must look like a credential."""
         ahead = self.text[self.end : self.end + 45]
         aside = _ASIDE.match(self.text, self.end) if "(" in ahead or ahead[:1] == "," else None
@@ -336,7 +340,7 @@ class NamedWord:
             if likeness(given.value) >= Likeness.LIKELY or is_passphrase(given.value) or self._is_spoken(given):
                 yield given
 
-    def _after_fillers(self, place: int) -> int:
+    def _skip_fillers(self, place: int) -> int:
         for _ in range(3):
             word = _WORD.match(self.text, place)
             if word is None or word[1].casefold().strip(":,") not in _FILLERS:
@@ -346,29 +350,29 @@ class NamedWord:
 
     def _value(
         self, place: int, lead: str, *, signed: bool = False, unspaced: bool = False, copula: str = ""
-    ) -> Iterator[Given]:
+    ) -> Iterator[GivenValue]:
         match = _GIVEN.match(self.text, place)
         if match is not None:
-            value = trimmed(match["secret"], self.text, match.end("secret"))
-            yield Given(value, match.start("secret"), lead, signed, unspaced, copula)
+            value = trim_value(match["secret"], self.text, match.end("secret"))
+            yield GivenValue(value, match.start("secret"), lead, signed, unspaced, copula)
 
-    def _judge_value(self, given: Given) -> Secret | None:
+    def _judge_value(self, given: GivenValue) -> Secret | None:
         if _NOT_LIKE.search(given.lead):
             return None
         if self._takes(given):
             return self._secret(given.start, given.value)
         return self._phrase(given)
 
-    def _takes(self, given: Given) -> bool:
+    def _takes(self, given: GivenValue) -> bool:
         like = likeness(given.value)
-        if self.about:
+        if self.is_only_mentioned:
             return False
-        plainly = given.signed or (self.strict and given.copula and given.copula not in _DOUBTFUL)
+        plainly = given.signed or (self.is_strict and given.copula and given.copula not in _DOUBTFUL)
         if plainly and self._takes_passphrase(given.value):
             return True
         if like == Likeness.NOT:
             return False
-        if self.softly_about:
+        if self.is_probably_mentioned:
             return like == Likeness.SURE
         if given.copula in _DOUBTFUL and not self._is_set(given.copula):
             return like == Likeness.SURE
@@ -376,15 +380,15 @@ class NamedWord:
             return self._takes_later(given, like)
         return self._takes_direct(given, like)
 
-    def _takes_later(self, given: Given, like: Likeness) -> bool:
+    def _takes_later(self, given: GivenValue, like: Likeness) -> bool:
         """Whether a value counts if other words precede it: "the password that Ana chose is …"."""
         words = given.lead.casefold().split()
-        if given.signed and self.strict and like == Likeness.WORD and len(words) <= 2:
+        if given.signed and self.is_strict and like == Likeness.WORD and len(words) <= 2:
             return _HAS_BOTH.search(given.value) is not None
-        if self.strict and like == Likeness.WORD:
+        if self.is_strict and like == Likeness.WORD:
             # Names of hosts and releases are joined by signs too, in lower case.
             return _HAS_BOTH.search(given.value) is not None and any(char.isupper() for char in given.value)
-        return like >= (Likeness.LIKELY if self.strict else Likeness.SURE) and words[0] not in _CLAUSES
+        return like >= (Likeness.LIKELY if self.is_strict else Likeness.SURE) and words[0] not in _CLAUSES
 
     def _is_set(self, copula: str) -> bool:
         foreign = _ENGLISH.match(self.text[self.start : self.end]) is None
@@ -392,18 +396,18 @@ class NamedWord:
             copula == "to" and _SETTING.search(self.text[max(0, self.start - 60) : self.start]) is not None
         )
 
-    def _takes_direct(self, given: Given, like: Likeness) -> bool:
+    def _takes_direct(self, given: GivenValue, like: Likeness) -> bool:
         """Whether what follows "password is" or "token=" is the secret itself rather than a description."""
         value, signed = given.value, given.signed or given.unspaced
         if given.unspaced and not value[0].isascii():
             return False
         if value.isalpha() and (value.islower() or value.istitle()):
             titled = value.istitle() and len(value) > 5 and given.lead and given.copula not in _DOUBTFUL
-            if not self.strict or len(value) < 5 or not (signed or titled or given.copula in _PLAINLY):
+            if not self.is_strict or len(value) < 5 or not (signed or titled or given.copula in _PLAINLY):
                 return False
             ends = _ENDS_CLAUSE.match(self.text, given.start + len(value)) is not None
             return ends and (signed or not value.casefold().endswith(_WORD_ENDINGS))
-        if self.strict:
+        if self.is_strict:
             return like > Likeness.WORD or signed or not given.lead or _HAS_BOTH.search(value) is not None
         if like == Likeness.WORD:
             # "token: 12345678" is a count more often than a credential; names are joined by signs.
@@ -412,9 +416,9 @@ class NamedWord:
             return mixed and len(value) >= 12 and entropy(value) >= _MIN_ENTROPY
         return len(value) >= 8 and any(char.isdigit() for char in value)
 
-    def _phrase(self, given: Given) -> Secret | None:
+    def _phrase(self, given: GivenValue) -> Secret | None:
         """A passphrase of several words, in quotes or to the end of its line."""
-        if not self.strict or self.about or not (given.signed or given.copula):
+        if not self.is_strict or self.is_only_mentioned or not (given.signed or given.copula):
             return None
         words = _PHRASE.match(self.text, given.start)
         if words is None:
@@ -426,7 +430,7 @@ class NamedWord:
         taken = quoted or self._is_phrase or self._is_spoken(given)
         return Secret("password", given.start, words.end()) if taken else None
 
-    def _is_spoken(self, given: Given) -> bool:
+    def _is_spoken(self, given: GivenValue) -> bool:
         """Whether words follow that make no sentence: "the password is gravel tulip monsoon pickle"."""
         words = _PHRASE.match(self.text, given.start)
         if (
@@ -445,14 +449,14 @@ class NamedWord:
     def _is_phrase(self) -> bool:
         return "phrase" in self.lowered[self.start : self.end]
 
-    def adjacent(self) -> Secret | None:
+    def adjacent_value(self) -> Secret | None:
         """The value directly after the word, or alone on the next line."""
         if not self.text[self.start : self.end].isascii() and (given := _UNSPACED.match(self.text, self.end)):
             value = given["secret"].rstrip(_TRIMMED)
-            if self.strict and likeness(value) >= Likeness.LIKELY:
+            if self.is_strict and likeness(value) >= Likeness.LIKELY:
                 return self._secret(given.start("secret"), value)
-        given = _BESIDE.match(self.text, self.end)
-        if given is None or self.about or (given["tail"] and not self.strict):
+        given = _ADJACENT.match(self.text, self.end)
+        if given is None or self.is_only_mentioned or (given["tail"] and not self.is_strict):
             return None
         value, start = given["secret"].rstrip(_TRIMMED), given.start("secret")
         like = likeness(value)
@@ -460,25 +464,27 @@ class NamedWord:
             alone = re.match(
                 rf"[{_QUOTES}*_|]{{0,3}}\s{{0,3}}(?:\n|\Z|\|)", self.text[start + len(value) : start + len(value) + 8]
             )
-            enough = Likeness.LIKELY if self.strict else Likeness.SURE
+            enough = Likeness.LIKELY if self.is_strict else Likeness.SURE
             return self._secret(start, value) if alone and like >= enough else None
         enough = (
-            Likeness.LIKELY if self.strict and given["gap"][0] not in ".!?" and not self.softly_about else Likeness.SURE
+            Likeness.LIKELY
+            if self.is_strict and given["gap"][0] not in ".!?" and not self.is_probably_mentioned
+            else Likeness.SURE
         )
-        if like < enough or (not self.strict and len(value) < 12):
+        if like < enough or (not self.is_strict and len(value) < 12):
             return self._find_quoted(given, value, like)
         return self._secret(start, value)
 
     def _find_quoted(self, given: re.Match[str], value: str, like: Likeness) -> Secret | None:
         """The value in SQL and the like: PASSWORD 'swordfish'."""
         shouted = self.text[self.start : self.end].isupper()
-        if self.strict and shouted and given["quote"] and like == Likeness.WORD and len(value) > 4:
+        if self.is_strict and shouted and given["quote"] and like == Likeness.WORD and len(value) > 4:
             return self._secret(given.start("secret"), value)
         return None
 
-    def soon(self) -> Secret | None:
+    def later_value(self) -> Secret | None:
         """A certain value a few words later in the sentence."""
-        if not self.strict or self.limit - self.end < 5 or self.about:
+        if not self.is_strict or self.limit - self.end < 5 or self.is_only_mentioned:
             return None
         # Word for word, up to the first that may be it.
         asked = _ASKED.match(self.text, self.end) if "?" in self.text[self.end : self.end + 45] else None
@@ -499,31 +505,33 @@ class NamedWord:
                 return self._secret(start + given["secret"].find(value), value)
         return None
 
-    def other(self, end: int) -> Iterator[Secret]:
+    def second_value(self, end: int) -> Iterator[Secret]:
         """The second of two values: "the old password was …, the new one is …"."""
         if given := _OTHER_ONE.match(self.text, end):
-            value = trimmed(given["secret"], self.text, given.end("secret"))
+            value = trim_value(given["secret"], self.text, given.end("secret"))
             enough = Likeness.WORD if value.istitle() else Likeness.LIKELY
             found = self._secret(given.start("secret"), value)
             if found and (likeness(value) >= enough or is_passphrase(value)):
                 yield found
 
-    def before(self, previous: int) -> Secret | None:
+    def preceding_value(self, previous: int) -> Secret | None:
         """The value in "X is the password" and "use X as the password", after the previous such word."""
         begin = max(previous, self.start - _BEFORE)
-        if self.start - begin < 7 or self.kind == "key" or self.about or self.softly_about:
+        if self.start - begin < 7 or self.kind == "key" or self.is_only_mentioned or self.is_probably_mentioned:
             return None
         if not _SAYS.search(self.lowered, begin, self.start):
             return None
         words = list(re.finditer(r"\S+", self.text[begin : self.start]))
         for place in range(len(words) - 1, max(0, len(words) - 6), -1):
-            if words[place][0].casefold().strip(",") in _SAYS_OF and (found := self._said_before(words, place, begin)):
+            if words[place][0].casefold().strip(",") in _SAYS_OF and (
+                found := self._judge_preceding(words, place, begin)
+            ):
                 return found
             if words[place][0][-1] in ".!?;:":
                 break
         return None
 
-    def _said_before(self, words: list[re.Match[str]], place: int, begin: int) -> Secret | None:
+    def _judge_preceding(self, words: list[re.Match[str]], place: int, begin: int) -> Secret | None:
         raw = words[place - 1]
         value = raw[0].strip(_QUOTES + "*_(").rstrip(_TRIMMED + _QUOTES)
         start = begin + raw.start() + raw[0].find(value) if value else 0
@@ -531,24 +539,24 @@ class NamedWord:
         used = verb in _USES
         if words[place][0].casefold() in _ONLY_USED and not used:
             return None
-        if like >= (Likeness.LIKELY if self.strict else Likeness.SURE):
+        if like >= (Likeness.LIKELY if self.is_strict else Likeness.SURE):
             return self._secret(start, value)
         ends = _ENDS_CLAUSE.match(self.text, self.end) is not None
-        plain = self.strict and used and ends and like == Likeness.WORD and len(value) >= 5 and value.islower()
-        quoted = self.strict and raw[0][:1] in _QUOTES and like == Likeness.WORD and len(value) >= 5 and ends
+        plain = self.is_strict and used and ends and like == Likeness.WORD and len(value) >= 5 and value.islower()
+        quoted = self.is_strict and raw[0][:1] in _QUOTES and like == Likeness.WORD and len(value) >= 5 and ends
         return self._secret(start, value) if plain or quoted else None
 
     def _secret(self, start: int, value: str) -> Secret | None:
-        if value.startswith(PUBLIC):
+        if value.startswith(PUBLIC_PREFIXES):
             return None
-        return Secret("password" if self.strict else "token", start, start + len(value))
+        return Secret("password" if self.is_strict else "token", start, start + len(value))
 
 
 _PHRASE = re.compile(r"[a-zà-ÿ]{3,12}(?:[ -][a-zà-ÿ]{3,12}){2,11}(?=[^\w]|\Z)", re.IGNORECASE)
 _SAYS = re.compile(rf"\s(?:{alternatives('says of')})\s")
 
 
-def _random(text: str, start: int, end: int) -> Iterator[Secret]:
+def _find_random_values(text: str, start: int, end: int) -> Iterator[Secret]:
     position = start
     # One that begins before the end shows its least length a little behind it.
     while position < end and (near := _TOKEN.search(text, position, end + _MIN_RANDOM_CHARS)):
@@ -560,7 +568,7 @@ def _random(text: str, start: int, end: int) -> Iterator[Secret]:
             token.start() >= end
             or (token.start() == start and (value[0] not in "-_" or "-" in value[1:]))
             or "=" in value.strip("=")
-            or value.startswith(PUBLIC)
+            or value.startswith(PUBLIC_PREFIXES)
             or _NAMES_A_DIGEST.search(before)
         ):
             continue

@@ -19,14 +19,23 @@ from engram.gates.secrets.forms import (
     words,
     words_in,
 )
-from engram.gates.secrets.values import Likeness, is_passphrase, likeness, trimmed
+from engram.gates.secrets.values import Likeness, is_passphrase, likeness, trim_value
 from engram.gates.tables import places
 from engram.model.lazy import lazy_pattern
 
-__all__ = ["MARK", "codes", "continued_key", "ends_in_key", "pairs", "private_keys", "tabled", "warned_codes"]
+__all__ = [
+    "PRIVATE_KEY_MARK",
+    "continued_key",
+    "ends_in_key",
+    "find_codes",
+    "find_login_pairs",
+    "find_table_secrets",
+    "private_keys",
+    "warned_codes",
+]
 
-KIND = "private-key"
-MARK = f"[redacted:{KIND}]"
+PRIVATE_KEY_KIND = "private-key"
+PRIVATE_KEY_MARK = f"[redacted:{PRIVATE_KEY_KIND}]"
 _LONGEST_KEY = 20_000
 _BEGIN = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
@@ -56,14 +65,14 @@ def private_keys(text: str) -> Iterator[Secret]:
 def _blocks(text: str) -> Iterator[Secret]:
     position = 0
     while begin := _BEGIN.search(text, position):
-        yield from _headless(text, position, begin.start())
+        yield from _find_headless_keys(text, position, begin.start())
         end = _END.search(text, begin.end(), begin.end() + _LONGEST_KEY)
         body = _BODY.match(text, begin.end(), begin.end() + _LONGEST_KEY)
         position = end.end() if end else (body or begin).end()
         quoted = end is None and text[begin.end() : begin.end() + 1] in tuple("\"'`”")
         if not quoted and not _is_elided(text[begin.end() : end.start() if end else position], whole=end is not None):
-            yield Secret(KIND, begin.start(), position)
-    yield from _headless(text, position, len(text))
+            yield Secret(PRIVATE_KEY_KIND, begin.start(), position)
+    yield from _find_headless_keys(text, position, len(text))
 
 
 def _is_elided(body: str, *, whole: bool) -> bool:
@@ -73,7 +82,7 @@ def _is_elided(body: str, *, whole: bool) -> bool:
     return bool(body.strip()) and _SOME_BODY.search(body) is None
 
 
-def _headless(text: str, start: int, stop: int) -> Iterator[Secret]:
+def _find_headless_keys(text: str, start: int, stop: int) -> Iterator[Secret]:
     """The end of a key that started in another text."""
     for end in _END.finditer(text, start, stop):
         begin = end.start()
@@ -84,7 +93,7 @@ def _headless(text: str, start: int, stop: int) -> Iterator[Secret]:
         if run:
             # At the very start, the rest of a cut line belongs to the key.
             cut = begin == 0 and " " not in text[: run.start()].strip()
-            yield Secret(KIND, 0 if cut else run.start(), end.end())
+            yield Secret(PRIVATE_KEY_KIND, 0 if cut else run.start(), end.end())
         start = end.end()
 
 
@@ -95,12 +104,12 @@ def _find_wrapped(text: str) -> Iterator[Secret]:
         except binascii.Error:
             continue
         if b"PRIVATE KEY" in head:
-            yield Secret(KIND, match.start(), match.end())
+            yield Secret(PRIVATE_KEY_KIND, match.start(), match.end())
 
 
 def ends_in_key(text: str) -> bool:
     """Whether a stored text ends with a redacted private key, which the next text may continue."""
-    return text.rstrip(" \n\t\r\"'`").endswith(MARK)
+    return text.rstrip(" \n\t\r\"'`").endswith(PRIVATE_KEY_MARK)
 
 
 def continued_key(text: str) -> int:
@@ -112,7 +121,7 @@ def continued_key(text: str) -> int:
     return rest.end() if rest else match.end()
 
 
-_FAR = 80
+_MAX_CODE_DISTANCE = 80
 """Maximum characters from the word to its digits, and to what they open."""
 _MOST_BETWEEN = 9
 _QUOTES = "\"'`“”„«»‘’「」"
@@ -166,7 +175,7 @@ def _words_of_locks() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]
     return frozenset(listed), begun, (*spaced, *words("locked unspaced"))
 
 
-def codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
+def find_codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     """PINs, door codes, one-time codes and the like."""
     # Digits are rarer than words, so the search starts from them.
     if _DIGITS.search(text) is None and _LETTERED.search(text) is None:
@@ -198,7 +207,11 @@ def _digits(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -> 
             for pair in named[place : place + 1]
             if described and pair[0].start() == described.end() and pair[1] == "strong"
         ]
-        near = [pair for pair in before if pair[0].end() >= given.start() - _FAR and _belongs(text, *pair, given)]
+        near = [
+            pair
+            for pair in before
+            if pair[0].end() >= given.start() - _MAX_CODE_DISTANCE and _belongs(text, *pair, given)
+        ]
         if any(_is_code(lowered, *pair) for pair in (*near, *behind)):
             yield Secret("pin", given.start("secret"), given.end("secret"))
 
@@ -210,7 +223,7 @@ def _is_warned(lowered: str, given: re.Match[str], warnings: list[re.Match[str]]
     if not _ENDS.match(lowered, given.end()) or _OTHER.search(lowered[max(0, given.start() - 14) : given.start()]):
         return False
     before = bisect_left(warnings, given.end() + _WARNED, key=re.Match.start)
-    return before > 0 and warnings[before - 1].end() > given.start() - _FAR
+    return before > 0 and warnings[before - 1].end() > given.start() - _MAX_CODE_DISTANCE
 
 
 def _find_letter_codes(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -> Iterator[Secret]:
@@ -218,7 +231,7 @@ def _find_letter_codes(text: str, lowered: str, named: list[tuple[re.Match[str],
     for word, kind in named:
         if kind != "strong" or _is_other(lowered, word):
             continue
-        for given in _LETTERED.finditer(text, word.end(), word.end() + _FAR):
+        for given in _LETTERED.finditer(text, word.end(), word.end() + _MAX_CODE_DISTANCE):
             between = text[word.end() : given.start()]
             if _SENTENCE_END.search(between) or not _BETWEEN.isdisjoint(between.casefold().split()):
                 break
@@ -249,9 +262,11 @@ def _is_other(lowered: str, word: re.Match[str]) -> bool:
 
 def _opens(lowered: str, word: re.Match[str]) -> bool:
     """Whether the sentence mentions something that a code opens."""
-    before = _SENTENCE_END.split(lowered[max(0, word.start() - _FAR) : word.start()])[-1]
+    before = _SENTENCE_END.split(lowered[max(0, word.start() - _MAX_CODE_DISTANCE) : word.start()])[-1]
     sentence = (
-        before + lowered[word.start() : word.end()] + _SENTENCE_END.split(lowered[word.end() : word.end() + _FAR])[0]
+        before
+        + lowered[word.start() : word.end()]
+        + _SENTENCE_END.split(lowered[word.end() : word.end() + _MAX_CODE_DISTANCE])[0]
     )
     whole, begun, anywhere = _words_of_locks()
     return any(one in whole or one.startswith(begun) for one in _WORDS.findall(sentence)) or any(
@@ -317,7 +332,7 @@ _HEADS = lazy_pattern(
 )
 
 
-def pairs(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
+def find_login_pairs(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     """An account and its password: "admin / …", "credentials are bob:…"."""
     if _DIVIDED.search(text):
         for match in (*_accounts(text, lowered, hints), *(_ADDRESS.finditer(text) if "@" in text else ())):
@@ -348,7 +363,7 @@ def _accounts(text: str, lowered: str, hints: Hints) -> Iterator[re.Match[str]]:
 
 
 def _value(match: re.Match[str]) -> str:
-    return trimmed(match["secret"], match.string, match.end("secret"))
+    return trim_value(match["secret"], match.string, match.end("secret"))
 
 
 def _login(text: str, end: int) -> Iterator[Secret]:
@@ -364,7 +379,7 @@ def _login(text: str, end: int) -> Iterator[Secret]:
         yield Secret("password", match.start("secret"), match.start("secret") + len(value))
 
 
-def tabled(text: str, words: Iterable[tuple[re.Match[str], str]]) -> Iterator[Secret]:
+def find_table_secrets(text: str, words: Iterable[tuple[re.Match[str], str]]) -> Iterator[Secret]:
     """Cells below or next to a cell that names a secret, in Markdown, CSV and TSV."""
     if "|" not in text and "\t" not in text and not ("\n" in text and ("," in text or ";" in text)):
         return

@@ -18,10 +18,10 @@ __all__ = [
     "Hints",
     "Secret",
     "alternatives",
-    "apart",
     "columns",
     "hints_in",
-    "stretches",
+    "join_overlaps",
+    "join_windows",
     "without_overlaps",
     "words",
     "words_in",
@@ -54,7 +54,7 @@ class Secret:
     end: int
 
 
-def apart(found: Iterable[Secret]) -> list[Secret]:
+def join_overlaps(found: Iterable[Secret]) -> list[Secret]:
     """The secrets in order, with overlapping spans joined; the first and widest determines the kind."""
     joined: list[Secret] = []
     for secret in sorted(found, key=lambda item: (item.start, -item.end)):
@@ -184,7 +184,7 @@ class _HintsByWord(dict[str, tuple[tuple[str, int], ...]]):
 _hints_by_word = _HintsByWord()
 
 
-def stretches(places: Iterable[int], before: int, behind: int) -> Iterator[tuple[int, int]]:
+def join_windows(places: Iterable[int], before: int, behind: int) -> Iterator[tuple[int, int]]:
     """The spans around some positions, by characters before and after, joined where they touch."""
     begin = stop = -1
     for place in sorted(places):

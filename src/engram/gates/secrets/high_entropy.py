@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from engram.gates.secrets.assignments import PUBLIC, NamedWord
+from engram.gates.secrets.assignments import PUBLIC_PREFIXES, NamedWord
 from engram.gates.secrets.forms import Secret, alternatives, words
 from engram.gates.secrets.values import (
     changes,
@@ -13,14 +13,14 @@ from engram.gates.secrets.values import (
     is_ordinary,
     is_placeholder,
     is_public_address,
-    trimmed,
+    trim_value,
 )
 from engram.model.lazy import lazy_pattern
 
 __all__ = ["high_entropy"]
 
-_SHORTEST = 10
-_LONGEST = 512
+_MIN_TOKEN_CHARS = 10
+_MAX_TOKEN_CHARS = 512
 _LONGEST_PASSWORD = 40
 _SHORTEST_KEY = 10
 _SHORT_KEY = 11
@@ -40,8 +40,8 @@ _BEFORE, _BEHIND = 160, 60
 """Characters before and after a key in which the word for it may be."""
 _CHARS = r"A-Za-z_!#$%^&*?~@+=./:-"
 _TOKEN = re.compile(
-    rf"(?:[^0-9{_CHARS}]++|[0-9{_CHARS}]{{1,{_SHORTEST - 1}}}+(?![0-9{_CHARS}])|[{_CHARS}]++(?![0-9{_CHARS}]))*+"
-    rf"(?:(?P<token>[0-9{_CHARS}]{{{_SHORTEST},{_LONGEST}}})[0-9{_CHARS}]*+|\Z)"
+    rf"(?:[^0-9{_CHARS}]++|[0-9{_CHARS}]{{1,{_MIN_TOKEN_CHARS - 1}}}+(?![0-9{_CHARS}])|[{_CHARS}]++(?![0-9{_CHARS}]))*+"
+    rf"(?:(?P<token>[0-9{_CHARS}]{{{_MIN_TOKEN_CHARS},{_MAX_TOKEN_CHARS}}})[0-9{_CHARS}]*+|\Z)"
 )
 """The next run of such characters that is long enough and has a digit. Most have none, and are passed in the same match."""
 _DIGIT = re.compile(r"\d")
@@ -62,7 +62,7 @@ _MOST_OPERATORS = 3
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile(r"(?:0x)?[0-9a-f]+", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!?](?=\s)|\n\s*\n")
-_NEAR = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('near secrets')})(?![^\W\d_])")
+_NEAR_WORDS = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('near secrets')})(?![^\W\d_])")
 _IDENTIFIES = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('identified')})(?:['’]?s)?[\s:=#(\"'`/@]{{0,4}}\Z")
 _DIGESTS = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('digests')})(?![^\W\d_])")
 _PUBLIC_BLOCK = re.compile(
@@ -90,7 +90,7 @@ def high_entropy(text: str, lowered: str, names: Sequence[tuple[re.Match[str], s
         if token is None or _DIGIT.search(token) is None or "://" in token or _DIGEST.match(token):
             continue
         start, value = _strip_value(match)
-        if is_masked(value) or is_placeholder(value) or value.startswith(PUBLIC) or is_public_address(value):
+        if is_masked(value) or is_placeholder(value) or value.startswith(PUBLIC_PREFIXES) or is_public_address(value):
             continue
         if _is_password(value):
             yield Secret("password", start, start + len(value))
@@ -110,7 +110,7 @@ def _find_names(text: str, lowered: str, names: Sequence[tuple[re.Match[str], st
     return [
         match.start()
         for match, kind in names
-        if not NamedWord(text, lowered, match, kind).about
+        if not NamedWord(text, lowered, match, kind).is_only_mentioned
         and not lowered[max(0, match.start() - _LONGEST_OWNER) : match.start()].rstrip(" _-").endswith(_UNOWNED)
         and not (kind == "key" and _is_field(text, match))
     ]
@@ -128,7 +128,7 @@ def _strip_value(match: re.Match[str]) -> tuple[int, str]:
     if assigned := _ASSIGNED.match(raw):
         raw, start = raw[assigned.end() :], start + assigned.end()
     kept = raw.lstrip("*.:")
-    return start + len(raw) - len(kept), trimmed(kept, match.string, match.end("token"))
+    return start + len(raw) - len(kept), trim_value(kept, match.string, match.end("token"))
 
 
 def _wordlike(value: str) -> float:
@@ -149,7 +149,7 @@ def _is_password(value: str) -> bool:
 def _is_signed(value: str, signs: frozenset[str]) -> bool:
     """Whether signs, letters and digits alternate."""
     return (
-        _SHORTEST <= len(value) <= _LONGEST_PASSWORD
+        _MIN_TOKEN_CHARS <= len(value) <= _LONGEST_PASSWORD
         and not signs.isdisjoint(value[:-1])
         and any(map(str.isalpha, value))
         and _wordlike(value) <= _MOST_WORDLIKE
@@ -231,7 +231,7 @@ def _is_about_access(text: str, lowered: str, start: int, value: str, named: lis
         return False
     if (_is_long_key(value) or _is_given(text, start, end)) and not _in(_PUBLISHED, lowered, around):
         return True
-    return _in(_NEAR, lowered, around) or _AFTER_ACCOUNT.search(text, max(0, start - 50), start) is not None
+    return _in(_NEAR_WORDS, lowered, around) or _AFTER_ACCOUNT.search(text, max(0, start - 50), start) is not None
 
 
 def _in(pattern: re.Pattern[str], lowered: str, spans: Iterable[tuple[int, int]]) -> bool:

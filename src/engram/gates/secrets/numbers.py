@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 
-from engram.gates.secrets.forms import NUMBERS, Hints, Secret, columns, stretches, without_overlaps
+from engram.gates.secrets.forms import NUMBERS, Hints, Secret, columns, join_windows, without_overlaps
 from engram.gates.tables import rows
 
 __all__ = ["numbers"]
 
-_NEAR = 60
+_MAX_WORD_DISTANCE = 60
 _LONGEST_WORD = 30
 """Maximum characters between a number and its word."""
 _SOME_DIGITS = re.compile(r"\d[\dA-Z](?:[\dA-Z\s./-]{3}|[a-z]\d\d)")
@@ -144,7 +144,7 @@ def _cards(text: str, bare: bool) -> Iterator[Secret]:
         plain = re.sub(r"[ -]", "", match[0])
         if not _CARD_PREFIX.fullmatch(plain) or not _is_varied(plain) or not _luhn(plain) or _is_sample(plain):
             continue
-        around = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
+        around = text[max(0, match.start() - _MAX_WORD_DISTANCE) : match.end() + _MAX_WORD_DISTANCE]
         unmarked = bare and len(plain) <= 16 and not _NO_CARD.search(text[max(0, match.start() - 40) : match.start()])
         if _GROUPED.fullmatch(match[0]) or _CARD_WORDS.search(around) or (unmarked and plain == match[0]):
             yield Secret("card-number", match.start(), match.end())
@@ -200,7 +200,9 @@ def _of_row(text: str, lowered: str, row: int, hints: Hints) -> Iterator[Secret]
     )
     end = 0
     # Each character around the words is searched once.
-    for begin, stop in stretches(found, _NEAR // 2, _NEAR + _LONGEST_WORD) if near else ((0, len(text)),):
+    for begin, stop in (
+        join_windows(found, _MAX_WORD_DISTANCE // 2, _MAX_WORD_DISTANCE + _LONGEST_WORD) if near else ((0, len(text)),)
+    ):
         for match in pattern.finditer(text, max(end, begin), stop):
             if _is_varied(match[0]) and check(match[0]) and not _is_sample(match[0]):
                 end = match.end()

@@ -7,8 +7,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-from engram.gates.secrets.assignments import PUBLIC
-from engram.gates.secrets.forms import Hints, Secret, apart, stretches
+from engram.gates.secrets.assignments import PUBLIC_PREFIXES
+from engram.gates.secrets.forms import Hints, Secret, join_overlaps, join_windows
 from engram.gates.secrets.values import (
     is_file_or_host,
     is_masked,
@@ -20,11 +20,11 @@ from engram.gates.secrets.values import (
 )
 from engram.model.lazy import lazy_pattern
 
-__all__ = ["LONGEST_JUDGED", "judge_spans", "spans", "tagged_spans"]
+__all__ = ["MAX_JUDGED_SPAN_CHARS", "judge_spans", "spans", "tagged_spans"]
 
 _AROUND_CUE = 160
 """Characters around a word for access in which numbers and plain words are judged."""
-LONGEST_JUDGED = 80
+MAX_JUDGED_SPAN_CHARS = 80
 """Characters of a span that the model judges."""
 _LONGEST_PHRASE = 9
 _QUOTED = re.compile(
@@ -105,14 +105,14 @@ def judge_spans(
     from engram.models.credentials import MARGIN, RULE_MARGIN, shape_of
 
     kinds = {(secret.start, secret.end): secret.kind for _, secret in reversed(proposed)}
-    taken, score = apart(known), ScoreCache(text, lowered)
+    taken, score = join_overlaps(known), ScoreCache(text, lowered)
     ends = [secret.end for secret in taken]
     for (start, end), tags in found.items():
         behind = bisect_right(ends, start)
         if behind < len(taken) and taken[behind].start < end:
             continue
         kind = kinds.get((start, end), "")
-        if (kind and end - start > LONGEST_JUDGED) or score.of_span(start, end, tags) > (
+        if (kind and end - start > MAX_JUDGED_SPAN_CHARS) or score.of_span(start, end, tags) > (
             RULE_MARGIN if kind else MARGIN
         ):
             is_pin = shape_of(text[start:end])[0] in ("number", "keypad")
@@ -151,7 +151,7 @@ def tagged_spans(
         found.setdefault(span, [])
     for (start, end), tags in found.items():
         value = text[start:end]
-        if end - start <= LONGEST_JUDGED and " " not in value and not value.isalpha() and not value.isdigit():
+        if end - start <= MAX_JUDGED_SPAN_CHARS and " " not in value and not value.isalpha() and not value.isdigit():
             tags.append(f"like {likeness(value)}")
     return found
 
@@ -163,7 +163,7 @@ def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:
     stems = cue_stems()
     cues = cue_places(lowered, {hint: places for hint, places in hints.items() if hint in stems})
     found = set(_strings(text))
-    for begin, stop in stretches((start for start, *_ in cues), _AROUND_CUE, _AROUND_CUE):
+    for begin, stop in join_windows((start for start, *_ in cues), _AROUND_CUE, _AROUND_CUE):
         first, last = _whole(text, max(0, begin), min(stop, len(text)))
         found.update(_find_quotations(text, first, last))
         found.update(_numbers(text, first, last))
@@ -171,15 +171,17 @@ def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:
         found.update(_plain(text, first, last))
     for start, end in sorted(found):
         # Without any word around it, an id looks like a key.
-        if end - start <= LONGEST_JUDGED and (text[:start].strip() or text[end:].strip()):
+        if end - start <= MAX_JUDGED_SPAN_CHARS and (text[:start].strip() or text[end:].strip()):
             yield start, end
 
 
 def _whole(text: str, begin: int, stop: int) -> tuple[int, int]:
     """The stretch with no word cut in two."""
-    first = max(text.rfind(" ", 0, begin), text.rfind("\n", 0, begin), begin - LONGEST_JUDGED) + 1 if begin else 0
-    ends = [place for sign in " \n" if (place := text.find(sign, stop, stop + LONGEST_JUDGED)) >= 0]
-    return first, min(ends, default=min(len(text), stop + LONGEST_JUDGED))
+    first = (
+        max(text.rfind(" ", 0, begin), text.rfind("\n", 0, begin), begin - MAX_JUDGED_SPAN_CHARS) + 1 if begin else 0
+    )
+    ends = [place for sign in " \n" if (place := text.find(sign, stop, stop + MAX_JUDGED_SPAN_CHARS)) >= 0]
+    return first, min(ends, default=min(len(text), stop + MAX_JUDGED_SPAN_CHARS))
 
 
 def _find_quotations(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -207,7 +209,7 @@ def _strings(text: str) -> Iterator[tuple[int, int]]:
     for match in _WORDLIKE.finditer(text):
         word = match["word"] or ""
         is_rest = match.start("word") == cut_at
-        if len(word) == LONGEST_JUDGED and _APART_FROM.match(text, match.end("word")) is None:
+        if len(word) == MAX_JUDGED_SPAN_CHARS and _APART_FROM.match(text, match.end("word")) is None:
             cut_at = match.end("word")
         if is_rest or cut_at == match.end("word"):
             continue  # a part of a longer word
@@ -298,7 +300,7 @@ def _run_of_items(text: str, run: list[tuple[int, int]]) -> tuple[int, int]:
 
 def _is_else(value: str) -> bool:
     """Whether the value is an address, a path, an option, a placeholder or a mask."""
-    if _NOT_VALUE.fullmatch(value) or is_placeholder(value) or is_masked(value) or value.startswith(PUBLIC):
+    if _NOT_VALUE.fullmatch(value) or is_placeholder(value) or is_masked(value) or value.startswith(PUBLIC_PREFIXES):
         return True
     if _KEYPAD.fullmatch(value):
         return False

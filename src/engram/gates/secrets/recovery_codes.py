@@ -7,11 +7,11 @@ from engram.gates.secrets.forms import LISTS, Hints, Secret, words_in
 
 __all__ = ["recovery_codes"]
 
-_FEWEST = 3
-_FEWEST_NAMED = 2
+_MIN_CODES = 3
+_MIN_NAMED_CODES = 2
 """Minimum codes of a list; fewer where the words can mean nothing else."""
-_MOST = 60
-_SHORTEST = 6
+_MAX_CODES = 60
+_MIN_CODE_CHARS = 6
 _LEAD = 160
 """Maximum characters between the words and the first code."""
 _CODE = re.compile(
@@ -29,7 +29,7 @@ def recovery_codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     passed = 0
     for word, kind in words_in(lowered, LISTS, hints):
         codes = _list_after(text, word.end()) if word.end() >= passed else []
-        if sum(map(_count, codes)) >= (_FEWEST_NAMED if kind == "named" else _FEWEST):
+        if sum(map(_count, codes)) >= (_MIN_NAMED_CODES if kind == "named" else _MIN_CODES):
             passed = codes[-1].end()
             yield from (Secret("recovery-codes", code.start(), code.end()) for code in codes)
 
@@ -48,13 +48,13 @@ def _count(code: re.Match[str]) -> int:
 
 
 def _is_code(value: str) -> bool:
-    return len(value) >= _SHORTEST and any(map(str.isdigit, value)) and not value.startswith("0x")
+    return len(value) >= _MIN_CODE_CHARS and any(map(str.isdigit, value)) and not value.startswith("0x")
 
 
 def _like(first: re.Match[str]) -> list[re.Match[str]]:
     """The code and those that follow it in the same shape."""
     text, codes = first.string, [first]
-    while len(codes) < _MOST:
+    while len(codes) < _MAX_CODES:
         between = _BETWEEN.match(text, codes[-1].end())
         code = _CODE.match(text, between.end()) if between and between.end() > codes[-1].end() else None
         if code is None or _shape(code[0]) != _shape(first[0]):

@@ -12,7 +12,7 @@ from engram.model.lazy import dataclass
 __all__ = ["Shortened", "shorten_repetitions"]
 
 _MAX_PERIOD = 512
-_KEPT, _KEPT_OF_KEYS = 2_048, 10_240
+_MAX_KEPT_CHARS, _MAX_KEPT_KEY_CHARS = 2_048, 10_240
 """Characters that stay before and behind a cut: together more than the longest value that a rule reads, without and with a block of a key."""
 _KEY_BLOCKS = ("BEGIN ", "PRIVATE KEY", "PuTTY", "LS0tLS1CRUdJTi")
 _STEP = 1_024
@@ -46,9 +46,9 @@ class Shortened:
 
 def shorten_repetitions(text: str) -> Shortened:
     """The text without the middle of each long repetition; itself, if it has none."""
-    if len(text) < 3 * _KEPT:
+    if len(text) < 3 * _MAX_KEPT_CHARS:
         return Shortened(text)
-    kept = _KEPT_OF_KEYS if any(mark in text for mark in _KEY_BLOCKS) else _KEPT
+    kept = _MAX_KEPT_KEY_CHARS if any(mark in text for mark in _KEY_BLOCKS) else _MAX_KEPT_CHARS
     pieces: list[str] = []
     cuts: list[Cut] = []
     position = size = 0

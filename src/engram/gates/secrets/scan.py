@@ -11,14 +11,14 @@ from itertools import chain, count, islice
 from typing import Any
 
 from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
-from engram.gates.secrets.assignments import named
+from engram.gates.secrets.assignments import find_named_values
 from engram.gates.secrets.credentials import (
-    codes,
     continued_key,
     ends_in_key,
-    pairs,
+    find_codes,
+    find_login_pairs,
+    find_table_secrets,
     private_keys,
-    tabled,
     warned_codes,
 )
 from engram.gates.secrets.forms import (
@@ -26,10 +26,10 @@ from engram.gates.secrets.forms import (
     SHAPES,
     Hints,
     Secret,
-    apart,
     columns,
     hints_in,
-    stretches,
+    join_overlaps,
+    join_windows,
     without_overlaps,
     words_in,
 )
@@ -39,12 +39,20 @@ from engram.gates.secrets.prose import judge_spans, tagged_spans
 from engram.gates.secrets.recovery_codes import recovery_codes
 from engram.gates.secrets.repetition import shorten_repetitions
 from engram.gates.secrets.seed_phrases import seed_phrases
-from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
-from engram.gates.shape import RECORD, labels, listed, strings, texts
+from engram.gates.secrets.values import (
+    Likeness,
+    is_masked,
+    is_passphrase,
+    is_placeholder,
+    is_said,
+    likeness,
+    trim_value,
+)
+from engram.gates.shape import RECORD_SEPARATOR, label_fields, label_items, strings, texts
 from engram.model.errors import InvalidInput, SecretRefused
 from engram.model.lazy import fields, is_dataclass
 from engram.model.memory import Memory
-from engram.text.confusables import Folded, readings
+from engram.text.confusables import FoldedText, readings
 from engram.text.display import slug
 
 __all__ = [
@@ -147,7 +155,7 @@ def has_secrets(texts: Iterable[str]) -> bool:
     given = list(texts)
     long = [text for text in given if len(text) >= _LONG_TEXT]
     return any(map(find_secrets, long)) or bool(
-        find_secrets(RECORD.join(text for text in given if len(text) < _LONG_TEXT))
+        find_secrets(RECORD_SEPARATOR.join(text for text in given if len(text) < _LONG_TEXT))
     )
 
 
@@ -156,17 +164,17 @@ def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> l
     return allowed.without_allowed(text, _scan(text, _known_formats))
 
 
-def _scan(text: str, find: Callable[[Folded], Iterable[Secret]]) -> list[Secret]:
+def _scan(text: str, find: Callable[[FoldedText], Iterable[Secret]]) -> list[Secret]:
     """What a search finds in any reading of a text, without overlaps. A long repetition is read once."""
     shortened = shorten_repetitions(text)
     plain = {reading.text: reading for reading in readings(shortened.text)}
-    found = apart(secret for reading in plain.values() for secret in find(reading))
-    return apart(shortened.restore(found)) if shortened.cuts else found
+    found = join_overlaps(secret for reading in plain.values() for secret in find(reading))
+    return join_overlaps(shortened.restore(found)) if shortened.cuts else found
 
 
-def _known_formats(plain: Folded) -> Iterator[Secret]:
+def _known_formats(plain: FoldedText) -> Iterator[Secret]:
     text = plain.text
-    for secret in (*_known_shapes(text, hints_in(_lowered(text)), rows=_is_known), *private_keys(text)):
+    for secret in (*_known_shapes(text, hints_in(_lower_in_place(text)), rows=_is_known), *private_keys(text)):
         yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
@@ -183,7 +191,7 @@ def _recent_secrets(text: str, nearby: bool) -> list[Secret]:
 
 
 def _all_secrets(text: str, nearby: bool) -> list[Secret]:
-    return _scan(text, lambda plain: _found(plain, nearby, judged=nearby))
+    return _scan(text, lambda plain: _find_in_folded(plain, nearby, judged=nearby))
 
 
 class _RecentResults:
@@ -212,28 +220,28 @@ _recent = _RecentResults(most=64)
 
 def exact_secrets(text: str) -> list[Secret]:
     """The secrets that have an exact form or name, without what the model judges; used to train the model."""
-    return _scan(text, lambda plain: _found(plain, nearby=True, judged=False))
+    return _scan(text, lambda plain: _find_in_folded(plain, nearby=True, judged=False))
 
 
 def find_candidates(text: str) -> tuple[list[Secret], dict[tuple[int, int], list[str]]]:
     """The secrets that need no judgment, and the spans that the model judges with their tags; used to train the model."""
-    lowered = _lowered(text)
+    lowered = _lower_in_place(text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
-    sure, proposed = _sure(text, lowered, hints, nearby=True), _proposed(text, lowered, hints, names)
+    sure, proposed = _sure(text, lowered, hints, nearby=True), _propose_values(text, lowered, hints, names)
     return sure, tagged_spans(text, lowered, hints, proposed)
 
 
-def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
-    text, lowered = plain.text, _lowered(plain.text)
+def _find_in_folded(plain: FoldedText, nearby: bool, *, judged: bool) -> Iterator[Secret]:
+    text, lowered = plain.text, _lower_in_place(plain.text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
     own = [match.span() for match in _OWN_ID.finditer(text)]
     found = _sure(text, lowered, hints, nearby=nearby)
     if not nearby:
-        found += named(text, lowered, names, nearby=False)
+        found += find_named_values(text, lowered, names, nearby=False)
     else:
-        proposed = _proposed(text, lowered, hints, names)
+        proposed = _propose_values(text, lowered, hints, names)
         known = [*found, *(Secret("id", *span) for span in own)]
         found += judge_spans(text, lowered, hints, known, proposed) if judged else (secret for _, secret in proposed)
     ends = [end for _, end in own]
@@ -255,21 +263,21 @@ def _sure(text: str, lowered: str, hints: Hints, *, nearby: bool) -> list[Secret
     return found
 
 
-def _proposed(
+def _propose_values(
     text: str, lowered: str, hints: Hints, names: Sequence[tuple[re.Match[str], str]]
 ) -> list[tuple[str, Secret]]:
     """The values that a rule takes for a secret because of the words around them, each with the rule; the model decides."""
     return [
         *(("shape", secret) for secret in _known_shapes(text, hints, rows=_is_judged)),
-        *(("named " + secret.kind, secret) for secret in named(text, lowered, names)),
-        *(("table", secret) for secret in tabled(text, names)),
-        *(("code", secret) for secret in codes(text, lowered, hints)),
-        *(("pair", secret) for secret in pairs(text, lowered, hints)),
+        *(("named " + secret.kind, secret) for secret in find_named_values(text, lowered, names)),
+        *(("table", secret) for secret in find_table_secrets(text, names)),
+        *(("code", secret) for secret in find_codes(text, lowered, hints)),
+        *(("pair", secret) for secret in find_login_pairs(text, lowered, hints)),
         *(("entropy " + secret.kind, secret) for secret in high_entropy(text, lowered, names)),
     ]
 
 
-def _lowered(text: str) -> str:
+def _lower_in_place(text: str) -> str:
     """Lower case at the same places; a few letters change their length when lowered."""
     lowered = text.lower()
     if len(lowered) == len(text):
@@ -279,7 +287,7 @@ def _lowered(text: str) -> str:
 
 def redact(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> tuple[str, list[Secret]]:
     """The text with each secret replaced by `[redacted:kind]`, and the secrets' original spans."""
-    if not _clean.unread([text]):
+    if not _clean.unknown_texts([text]):
         return text, []
     found = find_secrets(text)
     if not found:
@@ -297,11 +305,11 @@ def redact_data(value: Any, key: str = "", allowed: AllowedValues = NOTHING_ALLO
         return _redact_value(key, value, allowed)
     if isinstance(value, Mapping):
         redacted: dict[str, Any] = {}
-        for name, label, item in labels(value, key):
-            redacted[_unused(_redact_value("", name, allowed), redacted)] = redact_data(item, label, allowed)
+        for name, label, item in label_fields(value, key):
+            redacted[_free_name(_redact_value("", name, allowed), redacted)] = redact_data(item, label, allowed)
         return redacted
     if isinstance(value, list | tuple | set | frozenset):
-        return [redact_data(item, label, allowed) for label, item in listed(value, key)]
+        return [redact_data(item, label, allowed) for label, item in label_items(value, key)]
     if key and isinstance(value, int | float) and not isinstance(value, bool):
         return _redact_number(key, value, allowed)
     return value
@@ -310,7 +318,7 @@ def redact_data(value: Any, key: str = "", allowed: AllowedValues = NOTHING_ALLO
 def _redact_number(key: str, value: float, allowed: AllowedValues) -> float | str:
     """A number redacted in the context of its key; a short one is a secret only if a word in its key says so."""
     text = str(value)
-    if len(text) <= _SHORT_NUMBER and not hints_in(_lowered(key)):
+    if len(text) <= _SHORT_NUMBER and not hints_in(_lower_in_place(key)):
         return value
     redacted = _redact_value(key, text, allowed)
     return value if redacted == text else redacted
@@ -330,22 +338,22 @@ def refuse_secret_text(text: str, what: str, allowed: AllowedValues = NOTHING_AL
 
 def refuse_secret_values(data: Mapping[str, Any], what: str, allowed: AllowedValues = NOTHING_ALLOWED) -> None:
     """Raise `SecretRefused` if a value at any depth of the data is a secret in the context of its key."""
-    pairs = list(_labelled(data))
-    if not find_secrets(RECORD.join(_lead(key) + text for key, text in pairs)):
+    pairs = list(_label_values(data))
+    if not find_secrets(RECORD_SEPARATOR.join(_lead(key) + text for key, text in pairs)):
         return
     for key, text in pairs:
         if found := _secrets_of_value(key, text, allowed):
             raise SecretRefused(secret_problem(_lead(key) + text, found, what))
 
 
-def _labelled(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+def _label_values(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """The texts and numbers in data, each with the path of labels that describes it."""
     if isinstance(value, Mapping):
-        for _, label, item in labels(value, key):
-            yield from _labelled(item, label if label == key or not key else f"{key}.{label}")
+        for _, label, item in label_fields(value, key):
+            yield from _label_values(item, label if label == key or not key else f"{key}.{label}")
     elif isinstance(value, list | tuple):
-        for label, item in listed(value, key):
-            yield from _labelled(item, label)
+        for label, item in label_items(value, key):
+            yield from _label_values(item, label)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield key, str(value)
 
@@ -411,7 +419,7 @@ class _CleanTexts:
         self._new: set[int] = set()
         self._old: set[int] = set()
 
-    def unread(self, texts: Iterable[str]) -> list[str]:
+    def unknown_texts(self, texts: Iterable[str]) -> list[str]:
         """The distinct texts that are not known to be clean."""
         new, old = self._new, self._old
         return list({text: None for text in texts if (known := hash(text)) not in new and known not in old})
@@ -434,8 +442,8 @@ def suspects(memories: Sequence[Memory]) -> list[Memory]:
     found: list[Memory] = []
     for start in range(0, len(memories), _READ_AT_ONCE):
         some = [(memory, _own_texts(memory)) for memory in memories[start : start + _READ_AT_ONCE]]
-        unread = _clean.unread(text for _, own in some for text in own)
-        suspicious = _suspicious(unread) if unread else set()
+        unread = _clean.unknown_texts(text for _, own in some for text in own)
+        suspicious = _find_suspicious(unread) if unread else set()
         if suspicious:
             found += [memory for memory, own in some if not suspicious.isdisjoint(own)]
     return found
@@ -446,7 +454,7 @@ def _own_texts(memory: Memory) -> list[str]:
     return [text for field, text in texts(memory) if field != "id" or not _COUNTED_ID.fullmatch(text)]
 
 
-def _suspicious(unread: Iterable[str]) -> set[str]:
+def _find_suspicious(unread: Iterable[str]) -> set[str]:
     """The texts that contain what looks like a secret; the others are cached as clean."""
     texts = list(unread)
     suspicious = {text for text in texts if len(text) >= _JOINED_CHARS and find_secrets(text)}
@@ -454,15 +462,15 @@ def _suspicious(unread: Iterable[str]) -> set[str]:
         if len(text) >= _JOINED_CHARS and text not in suspicious:
             _clean.add(text)
     short = [text for text in texts if len(text) < _JOINED_CHARS]
-    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(short))]
+    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD_SEPARATOR.join(short))]
     begin = 0
     for text in short:
         end = begin + len(text)
-        if any(start < end + len(RECORD) and stop > begin for start, stop in spans):
+        if any(start < end + len(RECORD_SEPARATOR) and stop > begin for start, stop in spans):
             suspicious.add(text)
         else:
             _clean.add(text)
-        begin = end + len(RECORD)
+        begin = end + len(RECORD_SEPARATOR)
     return suspicious
 
 
@@ -499,7 +507,7 @@ def data_problem(data: object, what: str, allowed: AllowedValues = NOTHING_ALLOW
     Applications keep foreign keys there, and nothing of it is indexed or put into a prompt, so only known formats count.
     """
     # Nearly no data contains a credential, and scanning all of it at once is cheaper than value by value.
-    if not data or not find_known_formats(RECORD.join(strings(data))):
+    if not data or not find_known_formats(RECORD_SEPARATOR.join(strings(data))):
         return ""
     for path, text in _values(data, what):
         if found := find_known_formats(text, allowed):
@@ -569,7 +577,7 @@ def _secrets_of_value(key: str, text: str, allowed: AllowedValues) -> list[Secre
     return found
 
 
-def _unused(name: str, taken: Mapping[str, Any]) -> str:
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
     """A name that is not taken yet, so that two redacted keys stay two."""
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
@@ -603,14 +611,14 @@ def _known_shapes(text: str, hints: Hints, rows: Callable[[int], bool] = _is_exa
         spans = runs if _LONG in hinted[row] else None
         places = {hint: hints.get(hint.removeprefix("^"), ()) for hint in hinted[row]}
         for match in _matches(_pattern(row), text, places, overlapping=bool(judgment), spans=spans):
-            if found := _judged(kind, match, *judgment):
+            if found := _judge_match(kind, match, *judgment):
                 yield found
 
 
-def _judged(kind: str, match: re.Match[str], judgment: str = "") -> Secret | None:
+def _judge_match(kind: str, match: re.Match[str], judgment: str = "") -> Secret | None:
     """The secret of a match, unless its value is a placeholder, a mask or a word, or looks less like one than the row asks."""
     group = "secret" if match.re.groupindex.get("secret") and match["secret"] else 0
-    value = trimmed(match[group], match.string, match.end(group)) if judgment else match[group]
+    value = trim_value(match[group], match.string, match.end(group)) if judgment else match[group]
     if judgment == "sure":
         taken = likeness(value) == Likeness.SURE
     elif judgment == "likely":
@@ -641,7 +649,7 @@ def _matches(
             passed = match.end()
             yield match
     around = chain.from_iterable(places for hint, places in hints.items() if hint[0] != "^")
-    yield from _matches_in(pattern, text, stretches(around, _BEFORE_HINT, _BEHIND_HINT))
+    yield from _matches_in(pattern, text, join_windows(around, _BEFORE_HINT, _BEHIND_HINT))
 
 
 def _matches_in(pattern: re.Pattern[str], text: str, spans: Iterable[tuple[int, int]]) -> Iterator[re.Match[str]]:

@@ -33,7 +33,7 @@ from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.new_events import NewEvent
-from engram.store.screen import LATEST, Decider
+from engram.store.screen import MAX_SCREENED_EVENTS, Decider
 
 __all__ = ["SecretScreen"]
 
@@ -156,6 +156,6 @@ class SecretScreen:
 
 def _follows_a_key(kept: Sequence[NewEvent], latest: Callable[[], Sequence[Event]]) -> bool:
     """Whether one of the last few events, in this batch or stored, ends inside a private key."""
-    return any(ends_in_key(event.content) for event in kept[-LATEST:]) or any(
+    return any(ends_in_key(event.content) for event in kept[-MAX_SCREENED_EVENTS:]) or any(
         ends_in_key(event.content) for event in latest()
     )

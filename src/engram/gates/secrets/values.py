@@ -27,7 +27,7 @@ __all__ = [
     "is_random",
     "is_said",
     "likeness",
-    "trimmed",
+    "trim_value",
 ]
 
 
@@ -282,7 +282,7 @@ def is_random(value: str) -> bool:
     return len(value) >= _LONG_RANDOM and entropy(value) >= _HIGH_ENTROPY
 
 
-def trimmed(raw: str, text: str, end: int) -> str:
+def trim_value(raw: str, text: str, end: int) -> str:
     """A value without the signs that end its sentence or close its quotation; `end` is where it ends in the text.
 
     Where the sentence goes on, an exclamation or question mark is part of the value.

@@ -1,6 +1,6 @@
 """Answers a question by its intent: the current value, a past value, an event, or the history of a fact.
 
-Each intent searches elsewhere. `current`: what is current, memories and events in one ranking. `historical`: versions that were true in the window, or
+Each intent searches elsewhere. `find_current`: what is current, memories and events in one ranking. `historical`: versions that were true in the window, or
 superseded ones. `event`: the session log and memories of events. `lineage`: every version of each fact, in the order they
 were true. A time phrase is a strict window; only current memories are returned from outside of it, with a warning. The versions
 of a fact are chosen by time first, then cut. Hits that are not about the question are left out, however much room the limit
@@ -14,57 +14,64 @@ from engram.model.hit import AnswerParts, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.answer.events import (
-    AS_GOOD,
+    AS_GOOD_SHARE,
     BEST_FIRST,
-    KNOWN,
+    MEMORIES_INSTEAD,
     EventAnswerer,
     asks_for_all,
-    happened,
+    is_event_memory,
     names_only_acts,
-    within,
+    restrict_to_window,
 )
 from engram.recall.answer.history import (
     EVERY_VERSION,
     INSTANT,
-    WIDE,
+    VERSION_SEARCH_LIMIT,
     AnchoredWindow,
     FactFinder,
     FactHistory,
     before_outcome,
     changes_within,
     is_past_version,
-    of_that_value,
     overlaps,
-    shown,
+    select_by_value,
+    version_hit,
     versions_of,
     window_of,
 )
 from engram.recall.answer.parts import PartFinder
 from engram.recall.coverage import find_covering_less
 from engram.recall.cutoff import (
-    HALF,
-    LOOKED_UP,
+    LOOKED_UP_RELEVANCE,
     MIN_KNOWN,
-    NEAREST,
-    SURE,
-    about,
-    among,
-    at_least,
-    best_of,
+    MIN_SHARE_OF_BEST,
+    NEAREST_FLOOR,
+    SURE_RELEVANCE,
+    apply_floor,
+    best_relevance,
+    derive_hits,
+    filter_hits,
     is_about,
-    kept,
-    nearest,
-    said_first,
+    keep_relevant,
+    nearest_hits,
+    put_evidence_last,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import Replacements, change_first, compared, current_first, find_other_tense, noted
+from engram.recall.freshness import (
+    Replacements,
+    find_other_tense,
+    find_replacements,
+    note_replacements,
+    put_change_first,
+    put_current_first,
+)
 from engram.recall.outdated import may_answer
 from engram.recall.parse import ParsedQuestion
-from engram.recall.query import SearchQuery, selects
+from engram.recall.query import SearchQuery, is_selected
 from engram.recall.search import Searcher
-from engram.recall.trace import TracedAnswer, first, leaving_out
+from engram.recall.trace import TracedAnswer, drop_hits, first_hits
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.store.protocol import LIVE, Filters, Store
+from engram.store.protocol import LIVE_STATUSES, Filters, Store
 from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
@@ -87,20 +94,20 @@ class LineageAnswerer:
 
     facts: FactFinder
 
-    def of(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
+    def answer_histories(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
         """The history of every fact the question is about, one after the other, the likeliest first."""
-        found, histories = self.facts.histories(query)
+        found, histories = self.facts.find_histories(query)
         if not histories:
             return TracedAnswer(found, window, (), VERSIONS)
         chosen = [(history, self._within(history, window)) for history in _about(histories)]
         changed = window is None or any(changes_within(history.versions, window) for history, _ in chosen)
         notes = () if changed or not chosen else ("It did not change in that time.",)
         hits, left = _cut(
-            [[history.shown(version) for version in versions] for history, versions in chosen], query.limit
+            [[history.version_hit(version) for version in versions] for history, versions in chosen], query.limit
         )
-        return TracedAnswer(among(found, hits), window, (*notes, *left), VERSIONS)
+        return TracedAnswer(derive_hits(found, hits), window, (*notes, *left), VERSIONS)
 
-    def changed(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
+    def answer_changes(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
         """Every fact that changed in the window: before and after each change, in the order of the changes."""
         past = replace(query.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
         gone = self.facts.store.listing(past, MOST_SUPERSEDED)
@@ -108,7 +115,7 @@ class LineageAnswerer:
         histories = [changes_within(self._versions(memory, query), window) for memory in lineages.values()]
         histories = sorted((history for history in histories if history), key=lambda history: start_of(history[1]))
         hits, left = _cut(
-            [[shown(version, _hit(version)) for version in history] for history in histories], query.limit
+            [[version_hit(version, _hit(version)) for version in history] for history in histories], query.limit
         )
         if not hits:
             left = ("No known fact changed" + (" in that time." if window else "."),)
@@ -170,11 +177,11 @@ def _about(histories: Sequence[FactHistory]) -> list[FactHistory]:
     """The facts a question about change is about: the best one, and others that did change. Where none did, statements that match
     as well as the best one stand in for its history, although none replaced another.
     """
-    if histories and not any(history.changed for history in histories):
-        least = AS_GOOD * histories[0].best.relevance
+    if histories and not any(history.has_changed for history in histories):
+        least = AS_GOOD_SHARE * histories[0].best.relevance
         alike = [history for history in histories if history.best.relevance >= least]
         return sorted(alike, key=lambda history: start_of(history.versions[0]))
-    return [history for place, history in enumerate(histories) if not place or history.changed]
+    return [history for place, history in enumerate(histories) if not place or history.has_changed]
 
 
 def _cut(facts: Sequence[Sequence[Hit]], limit: int) -> tuple[list[Hit], tuple[str, ...]]:
@@ -195,10 +202,12 @@ def _ended_in(memory: Memory, window: Window | None) -> bool:
 
 
 def _hit(memory: Memory) -> Hit:
-    return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, trace=_BY_LINEAGE, relevance=LOOKED_UP)
+    return Hit(
+        memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, trace=_BY_LINEAGE, relevance=LOOKED_UP_RELEVANCE
+    )
 
 
-LEADING = 2
+LEADING_PLACES = 2
 """The places among the hits in which a memory that waits for review must be to come before what it replaced."""
 _BELIEF_VERBS = frozenset(
     ("think", "thought", "believe", "believed", "assume", "assumed", "expect", "expected", "know", "knew")
@@ -206,9 +215,9 @@ _BELIEF_VERBS = frozenset(
 CURRENT = "current memories"
 CURRENT_THEN = "current memories from that time"
 KNOWN_THEN = "memories as they were known at that time"
-HELD = "the versions"
-PAST = "past versions about the question"
-EVERY = "every version about the question"
+FROM_VERSIONS = "the versions"
+FROM_PAST_VERSIONS = "past versions about the question"
+FROM_EVERY_VERSION = "every version about the question"
 FROM_LOG = "the session log, since no memory is as relevant"
 LOGGED = "No matching memory; answered from the session log."
 PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
@@ -239,20 +248,26 @@ class Answerer:
                 replace(query, everything=every, task=query.text, purpose="where the filters say")
             )
             answered = self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
-            near = AnswerParts(among(hits, [] if answered.hits else nearest(hits, self.floor)))
+            near = AnswerParts(derive_hits(hits, [] if answered.hits else nearest_hits(hits, self.floor)))
             return _with_parts(answered, near)
         anchored = window_of(question, query.filters, self.searcher)
         task = question.text if question.intent == "current" else ""
         query = replace(query, text=question.subject or question.text, question=question.text, task=task)
-        answered = self._cut(question, query, self._answered(question, query, anchored))
+        answered = self._cut(question, query, self._answer_by_intent(question, query, anchored))
         if not answered.hits and question.phrase:
-            answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
+            answered = (
+                self._answer_state_then(question, query, anchored)
+                or self._answer_outside_window(question, query)
+                or answered
+            )
         answered = self._with_task(question, query, answered)
         finder = PartFinder(self.searcher, self.store, self.clock, self.floor, question.at.tzinfo)
         parts = finder.find(replace(query, text=question.text), answered.hits)
         if question.window is None and not any(hit.memory is not None for hit in answered.hits):
             answered, parts = self._answer_from_outdated(answered, parts, query.limit)
-        unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
+        unknown = [
+            name for name in self.facts.find_unknown_names(query) if not any(name in time for time in question.unread)
+        ]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return _with_parts(replace(answered, notes=notes, anchor=anchored.anchor_id), parts)
@@ -261,13 +276,13 @@ class Answerer:
         self, answered: TracedAnswer, parts: AnswerParts, limit: int
     ) -> tuple[TracedAnswer, AnswerParts]:
         """Put archived and stale memories of the part `older` before the hits of an answer without memories, if they are more relevant."""
-        now, least = self.clock(), best_of(answered.hits)
-        hits = kept(parts.older, lambda hit: may_answer(hit, now) and hit.relevance >= least)
+        now, least = self.clock(), best_relevance(answered.hits)
+        hits = filter_hits(parts.older, lambda hit: may_answer(hit, now) and hit.relevance >= least)
         if not hits:
             return answered, parts
         taken = {hit.id for hit in hits}
-        found = first(among(answered.hits, [*hits, *answered.hits]), limit)
-        older = kept(parts.older, lambda hit: hit.id not in taken)
+        found = first_hits(derive_hits(answered.hits, [*hits, *answered.hits]), limit)
+        older = filter_hits(parts.older, lambda hit: hit.id not in taken)
         return replace(answered, hits=found, method=OUTDATED), replace(parts, older=older)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
@@ -279,35 +294,35 @@ class Answerer:
             return answered
         now = replace(query, text=question.text, task=question.text)
         found = self.searcher.search(replace(now, purpose="what is about the task"))
-        least = max(self.floor, HALF * best_of(answered.hits))
+        least = max(self.floor, MIN_SHARE_OF_BEST * best_relevance(answered.hits))
         about_it = [hit for hit in found if is_about_task(hit) and hit.relevance >= least]
         if not about_it:
             return answered
         taken = {hit.id for hit in about_it}
         hits = [*about_it, *(hit for hit in answered.hits if hit.id not in taken)]
-        return replace(answered, hits=first(among(answered.hits, hits), query.limit))
+        return replace(answered, hits=first_hits(derive_hits(answered.hits, hits), query.limit))
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first."""
-        found = compared(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
-        replaced = self._doubted(query, answered.hits, found)
-        answered = self._current_first(question, query.filters, answered, replaced)
-        hits = first(self._relevant(question, answered.hits, replaced), query.limit)
+        found = find_replacements(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
+        replaced = self._mark_doubtful(query, answered.hits, found)
+        answered = self._put_current_first(question, query.filters, answered, replaced)
+        hits = first_hits(self._keep_relevant(question, answered.hits, replaced), query.limit)
         if not hits:
             return replace(answered, hits=hits)
         if question.intent != "lineage":
-            hits = noted(hits, replaced)
+            hits = note_replacements(hits, replaced)
         answered = replace(answered, hits=hits)
-        return _said_first(answered) if question.intent == "current" or query.narrowed else answered
+        return _put_evidence_last(answered) if question.intent == "current" or query.narrowed else answered
 
-    def _relevant(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
+    def _keep_relevant(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
         """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
         if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
             return self._choose_best_covering(question, hits, replaced)
         act = set(query_terms(question.subject))
-        least = min(self.floor, NEAREST)
-        return leaving_out(
-            at_least(hits, least),
+        least = min(self.floor, NEAREST_FLOOR)
+        return drop_hits(
+            apply_floor(hits, least),
             lambda hit: hit.relevance < self.floor and act.isdisjoint(tokens(hit.text)),
             "does not tell of it",
         )
@@ -317,14 +332,14 @@ class Answerer:
         is_about_facts = question.intent in ("current", "event") and bool(self.floor)
         if is_about_facts:
             other = find_other_tense(question.text, hits, replaced)
-            hits = leaving_out(hits, lambda hit: hit.id in other, OTHER_TENSE)
-        chosen = about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
+            hits = drop_hits(hits, lambda hit: hit.id in other, OTHER_TENSE)
+        chosen = keep_relevant(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
         if not is_about_facts or question.window is not None:
             return chosen
         less = find_covering_less(question.text, chosen, hits, replaced)
-        return leaving_out(chosen, lambda hit: hit.id in less, COVERS_LESS)
+        return drop_hits(chosen, lambda hit: hit.id in less, COVERS_LESS)
 
-    def _current_first(
+    def _put_current_first(
         self, question: ParsedQuestion, filters: Filters, answered: TracedAnswer, replaced: Replacements
     ) -> TracedAnswer:
         """What holds now before what it replaced, in an answer about now; where the question or a filter set a time, only among the hits.
@@ -334,22 +349,25 @@ class Answerer:
         about_now = (CURRENT, CURRENT_THEN, AS_FILTERED, *((FROM_LOG,) if question.intent == "current" else ()))
         if replaced and answered.method in about_now:
             adding = filters if answered.method == CURRENT else None
-            hits = current_first(hits, replaced, self.clock(), self.floor, adding=adding)
-        elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):
-            hits = self._change_first(question, filters, hits, replaced)
+            hits = put_current_first(hits, replaced, self.clock(), self.floor, adding=adding)
+        elif replaced and answered.method in (BEST_FIRST, MEMORIES_INSTEAD) and asks_for_a_change(question.text):
+            hits = self._put_change_first(question, filters, hits, replaced)
         elif (
-            replaced and answered.method in (BEST_FIRST, KNOWN) and not answered.window and not asks_when(question.text)
+            replaced
+            and answered.method in (BEST_FIRST, MEMORIES_INSTEAD)
+            and not answered.window
+            and not asks_when(question.text)
         ):
             # "What did we decide about the database" asks for the decision that stands.
-            hits = current_first(hits, replaced, self.clock(), self.floor, adding=filters)
+            hits = put_current_first(hits, replaced, self.clock(), self.floor, adding=filters)
         moved = before != [hit.id for hit in hits]
         return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
 
-    def _doubted(self, query: SearchQuery, hits: Hits, replaced: Replacements) -> Replacements:
+    def _mark_doubtful(self, query: SearchQuery, hits: Hits, replaced: Replacements) -> Replacements:
         """The replacements, with those doubted that wait for review and that a search for the question would not put first. What
         replaced a hit that is surely about the question is about it too, in whatever words.
         """
-        asked = {hit.id for hit in hits if hit.relevance >= SURE}
+        asked = {hit.id for hit in hits if hit.relevance >= SURE_RELEVANCE}
         waiting = {
             newer.id
             for older, found in replaced.newer.items()
@@ -358,40 +376,46 @@ class Answerer:
         }
         if not waiting:
             return replaced
-        both = replace(query.filters, statuses=(*LIVE, "candidate"))
-        found = self.searcher.search(_wide(replace(query, filters=both, purpose="whether what waits is about it")))
+        both = replace(query.filters, statuses=(*LIVE_STATUSES, "candidate"))
+        found = self.searcher.search(
+            _widen_search(replace(query, filters=both, purpose="whether what waits is about it"))
+        )
         ranked = sorted(found, key=lambda hit: -hit.relevance)
-        compared_with = [hit for hit in ranked if hit.id in waiting or (hit.memory and hit.memory.status in LIVE)]
-        return replaced.doubting(waiting - {hit.id for hit in compared_with[:LEADING]})
+        compared_with = [
+            hit for hit in ranked if hit.id in waiting or (hit.memory and hit.memory.status in LIVE_STATUSES)
+        ]
+        return replaced.with_doubts(waiting - {hit.id for hit in compared_with[:LEADING_PLACES]})
 
-    def _change_first(self, question: ParsedQuestion, filters: Filters, hits: Hits, replaced: Replacements) -> Hits:
+    def _put_change_first(self, question: ParsedQuestion, filters: Filters, hits: Hits, replaced: Replacements) -> Hits:
         """What replaced the best hit, before it; but "when did I move to Lima" names the value itself, whatever came after."""
         best = next((hit.memory for hit in hits if hit.relevance >= self.floor), None)
         newest = replaced.newest(best.id) if best is not None and not replaced.is_change(best.id) else None
-        if best is None or newest is None or best in of_that_value([best, newest], question.text):
+        if best is None or newest is None or best in select_by_value([best, newest], question.text):
             return hits
-        if newest.id not in {hit.id for hit in hits} and not selects(filters, newest):
+        if newest.id not in {hit.id for hit in hits} and not is_selected(filters, newest):
             return hits
-        return change_first(hits, best.id, newest)
+        return put_change_first(hits, best.id, newest)
 
-    def _held_then(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer | None:
+    def _answer_state_then(
+        self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow
+    ) -> TracedAnswer | None:
         """What held at a time in which nothing is known to have happened; None where that is not known either."""
         window = anchored.window
         if question.intent != "event" or window is None or window.until is None or window.until > self.clock():
             return None
-        held = self._historical(question, query, anchored)
-        return self._cut(question, query, held) if held.method.startswith(HELD) else None
+        held = self._answer_historical(question, query, anchored)
+        return self._cut(question, query, held) if held.method.startswith(FROM_VERSIONS) else None
 
-    def _outside(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer | None:
+    def _answer_outside_window(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer | None:
         """Current memories, where nothing is known about the time asked for; None where none answers.
 
         A memory may contain the time phrase itself ("shipped at midnight") or state what is true at any time; only events
         are bound to a time of their own.
         """
-        found = about(
+        found = keep_relevant(
             self.facts.search(replace(query, text=question.text, purpose=PHRASE_AS_WORDS)), question.text, self.floor
         )
-        saying = kept(found, lambda hit: question.phrase.casefold() in hit.text.casefold())
+        saying = filter_hits(found, lambda hit: question.phrase.casefold() in hit.text.casefold())
         if saying:
             return TracedAnswer(
                 saying,
@@ -399,7 +423,7 @@ class Answerer:
                 (f"“{question.phrase}” was read as part of the memory's text, not as a time.",),
                 PHRASE_AS_WORDS,
             )
-        hits = kept(found, lambda hit: hit.memory is not None and not happened(hit.memory))
+        hits = filter_hits(found, lambda hit: hit.memory is not None and not is_event_memory(hit.memory))
         if not hits or question.intent not in ("current", "event"):
             return None
         return TracedAnswer(
@@ -411,36 +435,52 @@ class Answerer:
         """Finds facts and their versions."""
         return FactFinder(self.searcher, self.store, self.clock)
 
-    def _answered(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
+    def _answer_by_intent(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window, timelines = anchored.window, LineageAnswerer(self.facts)
         if asks_what_changed(query.text, question.intent):
-            return timelines.changed(query, window)
-        special = self._when_changed(question, query, window) or self._believed(question, query, window)
+            return timelines.answer_changes(query, window)
+        special = self._answer_when_changed(question, query, window) or self._answer_belief(question, query, window)
         if special is not None:
             return special
         if question.intent == "event" or (question.intent == "historical" and self._is_event(query, window)):
             answered = EventAnswerer(self.facts).answer(query, window, anchored.after)
-            told = self.facts.waiting(within(query, window)) if best_of(answered.hits) < self.floor else Hits()
-            return TracedAnswer(told, window, (), KNOWN) if told else answered
+            told = (
+                self.facts.find_waiting(restrict_to_window(query, window))
+                if best_relevance(answered.hits) < self.floor
+                else Hits()
+            )
+            return TracedAnswer(told, window, (), MEMORIES_INSTEAD) if told else answered
         if question.intent == "current":
-            answered = self._current(question, query, anchored)
+            answered = self._answer_current(question, query, anchored)
         elif question.intent == "historical":
-            answered = self._historical(question, query, anchored)
+            answered = self._answer_historical(question, query, anchored)
         else:
-            answered = timelines.of(query, window)
-        best = best_of(answered.hits)
+            answered = timelines.answer_histories(query, window)
+        best = best_relevance(answered.hits)
         is_ranked_together = question.intent == "current" and window is None
         # The session log answers only where it is twice as relevant, which it cannot be next to a memory of at least one half.
-        return answered if best >= SURE or is_ranked_together else self._from_log(query, window, best) or answered
+        return (
+            answered
+            if best >= SURE_RELEVANCE or is_ranked_together
+            else self._answer_from_log(query, window, best) or answered
+        )
 
-    def _when_changed(self, question: ParsedQuestion, query: SearchQuery, window: Window | None) -> TracedAnswer | None:
+    def _answer_when_changed(
+        self, question: ParsedQuestion, query: SearchQuery, window: Window | None
+    ) -> TracedAnswer | None:
         """The history of a fact, for a question about when it changed; None where no such fact ever changed."""
         if question.intent == "lineage" or not asks_when_it_changed(query.text):
             return None
-        _, histories = self.facts.histories(query)
-        return LineageAnswerer(self.facts).of(query, window) if histories and histories[0].changed else None
+        _, histories = self.facts.find_histories(query)
+        return (
+            LineageAnswerer(self.facts).answer_histories(query, window)
+            if histories and histories[0].has_changed
+            else None
+        )
 
-    def _believed(self, question: ParsedQuestion, query: SearchQuery, window: Window | None) -> TracedAnswer | None:
+    def _answer_belief(
+        self, question: ParsedQuestion, query: SearchQuery, window: Window | None
+    ) -> TracedAnswer | None:
         """What was known then, for a question about a belief: "what did we think the date was in March"."""
         keys = [word.key for word in words(query.text)]
         held = next((place for place, key in enumerate(keys) if key in _BELIEF_VERBS), len(keys))
@@ -454,7 +494,7 @@ class Answerer:
     def _status_now(self, memory_id: str) -> str:
         """The status of a memory that was current then; "" where it still is."""
         memory = self.store.get(memory_id)
-        return memory.status if memory is not None and memory.status not in LIVE else ""
+        return memory.status if memory is not None and memory.status not in LIVE_STATUSES else ""
 
     def _is_event(self, query: SearchQuery, window: Window | None) -> bool:
         """Whether a "when" question is best answered by an event, not by how long something was true."""
@@ -462,18 +502,22 @@ class Answerer:
             return False
         both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         found = self.searcher.search(
-            within(replace(query, filters=both, purpose="whether it is an event or a state"), window)
+            restrict_to_window(replace(query, filters=both, purpose="whether it is an event or a state"), window)
         )
         best = max(found, key=lambda hit: hit.relevance, default=None)
-        told = best is not None and (best.memory is None or (happened(best.memory) and not best.memory.conflict_key))
+        told = best is not None and (
+            best.memory is None or (is_event_memory(best.memory) and not best.memory.conflict_key)
+        )
         return told and best is not None and is_about(best)
 
-    def _from_log(self, query: SearchQuery, window: Window | None, rival: float) -> TracedAnswer | None:
+    def _answer_from_log(self, query: SearchQuery, window: Window | None, rival: float) -> TracedAnswer | None:
         """Events from the session log, where they are twice as relevant as the best memory (`rival`)."""
         ledger = replace(query.filters, kinds=("event",), valid_at=None, as_of=False)
-        hits = self.facts.search(within(_wide(replace(query, filters=ledger, purpose="the ledger")), window))
-        best = best_of(hits)
-        if not hits or best < self.floor or rival >= HALF * best:
+        hits = self.facts.search(
+            restrict_to_window(_widen_search(replace(query, filters=ledger, purpose="the ledger")), window)
+        )
+        best = best_relevance(hits)
+        if not hits or best < self.floor or rival >= MIN_SHARE_OF_BEST * best:
             return None
         return TracedAnswer(hits, window, (LOGGED,), FROM_LOG)
 
@@ -482,22 +526,22 @@ class Answerer:
         about_it = [hit for hit in hits if hit.relevance >= self.floor]
         return bool(about_it) and all(hit.memory is None for hit in about_it)
 
-    def _current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
+    def _answer_current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
             both = replace(query.filters, kinds=("memory", "event"))
-            hits = self.facts.current(_wide(replace(query, filters=both, folding=True)))
-            if best_of(hits) < self.floor:
-                hits = self.facts.waiting(query) or hits
+            hits = self.facts.find_current(_widen_search(replace(query, filters=both, folding=True)))
+            if best_relevance(hits) < self.floor:
+                hits = self.facts.find_waiting(query) or hits
             if self._is_from_log(hits):
                 return TracedAnswer(hits, window, (LOGGED,), FROM_LOG)
             return TracedAnswer(hits, window, (), CURRENT)
         if question.phrase.lower().startswith("as of"):
-            return self._historical(question, query, anchored)
+            return self._answer_historical(question, query, anchored)
         every = asks_for_all(query.text) and word_class("asking", "manner").isdisjoint(
             word.key for word in words(query.text)
         )
-        hits = self.facts.search(within(replace(query, everything=every, purpose=CURRENT_THEN), window))
+        hits = self.facts.search(restrict_to_window(replace(query, everything=every, purpose=CURRENT_THEN), window))
         if hits and every:
             return TracedAnswer(hits, window, (), CURRENT_THEN)
         now = replace(query, text=question.text, purpose="current memories from any time")
@@ -505,16 +549,18 @@ class Answerer:
         if hits and not any(map(is_about, elsewhen)):
             return TracedAnswer(hits, window, (), CURRENT_THEN)
         if window.until is not None and window.until <= self.clock():
-            return self._historical(question, query, anchored)
+            return self._answer_historical(question, query, anchored)
         return TracedAnswer(
             elsewhen, window, ("Nothing was learned in that time; showing the current value.",), CURRENT
         )
 
-    def _historical(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
+    def _answer_historical(
+        self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow
+    ) -> TracedAnswer:
         window, keys = anchored.window, {word.key for word in words(question.text)}
-        found, histories = self.facts.histories(query)
+        found, histories = self.facts.find_histories(query)
         if window is None and keys & word_class("asking", "at_any_time"):
-            return TracedAnswer(found, window, (), EVERY)
+            return TracedAnswer(found, window, (), FROM_EVERY_VERSION)
         if window is not None and window.until is not None and _is_before_an_event(question):
             event = window.until.astimezone(question.at.tzinfo)
             held = [self._just_before(history, event) for history in histories]
@@ -527,18 +573,22 @@ class Answerer:
             (history, versions if oldest_first else versions[::-1])
             for history, versions in zip(histories, held, strict=True)
         ]
-        hits = among(
-            found, [history.shown(version) for history, versions in told for version in versions][: query.limit]
+        hits = derive_hits(
+            found, [history.version_hit(version) for history, versions in told for version in versions][: query.limit]
         )
         if hits:
-            method = f"{HELD} {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
+            method = f"{FROM_VERSIONS} {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
             return TracedAnswer(hits, window, (), method)
-        hits = self._past(query, window)
-        return TracedAnswer(hits, window, (), PAST) if hits else self._not_superseded(query, histories, window)
+        hits = self._find_past_versions(query, window)
+        return (
+            TracedAnswer(hits, window, (), FROM_PAST_VERSIONS)
+            if hits
+            else self._answer_not_superseded(query, histories, window)
+        )
 
     def _versions_in(self, history: FactHistory, question: str, window: Window | None, left: str) -> list[Memory]:
         """The versions true in the window, or without one the past versions; only the one whose value is named, if any is."""
-        now, named = self.clock(), of_that_value(history.versions, question)
+        now, named = self.clock(), select_by_value(history.versions, question)
         if window is None:
             return named or [version for version in history.versions if is_past_version(version, now)]
         held = [version for version in history.versions if overlaps(version, window, now) and version.id != left]
@@ -548,19 +598,19 @@ class Answerer:
         held = [v for v in history.versions if overlaps(v, Window(event - INSTANT, event), self.clock())]
         return [before_outcome(version, event, history.versions) for version in held[-1:]]
 
-    def _past(self, query: SearchQuery, window: Window | None) -> Hits:
+    def _find_past_versions(self, query: SearchQuery, window: Window | None) -> Hits:
         """Past versions about the question, for when the current one is more relevant."""
         past = replace(query.filters, statuses=("superseded", "archived"), valid_at=None, as_of=False)
-        found, now = self.facts.search(replace(query, filters=past, purpose=PAST)), self.clock()
+        found, now = self.facts.search(replace(query, filters=past, purpose=FROM_PAST_VERSIONS)), self.clock()
 
-        return kept(found, lambda hit: is_about(hit) and (window is None or overlaps(hit.memory, window, now)))
+        return filter_hits(found, lambda hit: is_about(hit) and (window is None or overlaps(hit.memory, window, now)))
 
-    def _not_superseded(
+    def _answer_not_superseded(
         self, query: SearchQuery, histories: Sequence[FactHistory], window: Window | None
     ) -> TracedAnswer:
         hits = self.facts.search(replace(query, purpose=CURRENT))
         best = histories[0].best.memory if histories else None
-        if window is None and best is not None and happened(best) and best.id in {hit.id for hit in hits}:
+        if window is None and best is not None and is_event_memory(best) and best.id in {hit.id for hit in hits}:
             return TracedAnswer(hits, window, (), CURRENT)
         if not any(map(is_about, hits)):
             return TracedAnswer(hits, window, ("Nothing is known about that time.",) if window else (), CURRENT)
@@ -570,7 +620,7 @@ class Answerer:
 
 def _with_parts(answered: TracedAnswer, parts: AnswerParts) -> TracedAnswer:
     """The answer with its other parts; what they show was not left out."""
-    hits = among(answered.hits, answered.hits)
+    hits = derive_hits(answered.hits, answered.hits)
     hits.filtered = [one for one in answered.hits.filtered if one.id not in parts.ids]
     return replace(answered, hits=hits, parts=parts)
 
@@ -585,15 +635,15 @@ def _value_left(question: ParsedQuestion, anchored: AnchoredWindow) -> str:
     return "" if told_by_a_verb else anchored.after
 
 
-def _wide(query: SearchQuery) -> SearchQuery:
+def _widen_search(query: SearchQuery) -> SearchQuery:
     """The same with a higher limit, so that hits below the floor can be dropped before the limit cuts."""
-    return replace(query, limit=max(query.limit, WIDE))
+    return replace(query, limit=max(query.limit, VERSION_SEARCH_LIMIT))
 
 
-def _said_first(answered: TracedAnswer) -> TracedAnswer:
+def _put_evidence_last(answered: TracedAnswer) -> TracedAnswer:
     """Evidence from documents after what somebody said; the method reports it where a hit moved."""
     hits, before = answered.hits, [hit.id for hit in answered.hits]
-    hits[:] = said_first(hits)
+    hits[:] = put_evidence_last(hits)
     moved = before != [hit.id for hit in hits]
     return replace(answered, method=f"{answered.method}; {EVIDENCE_LAST}") if moved else answered
 

@@ -6,11 +6,26 @@ from engram.model.hit import Hit, Hits
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.recall.answer.history import CROWDED, EVERY_VERSION, WIDE, FactFinder, of_that_value, versions_of
-from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
+from engram.recall.answer.history import (
+    CROWDED_OUT_PURPOSE,
+    EVERY_VERSION,
+    VERSION_SEARCH_LIMIT,
+    FactFinder,
+    select_by_value,
+    versions_of,
+)
+from engram.recall.cutoff import (
+    MIN_SHARE_OF_BEST,
+    NEAREST_FLOOR,
+    best_relevance,
+    derive_hits,
+    is_about,
+    keep_relevant,
+    mark_looked_up,
+)
 from engram.recall.query import SearchQuery
-from engram.recall.trace import TracedAnswer, first, leaving_out
-from engram.store.protocol import LIVE
+from engram.recall.trace import TracedAnswer, drop_hits, first_hits
+from engram.store.protocol import LIVE_STATUSES
 from engram.text.entities import entities
 from engram.text.time.windows import Window
 from engram.text.time.words import words
@@ -18,17 +33,26 @@ from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_act, is_past, kind_of
 from engram.text.word_tables import word_class
 
-__all__ = ["AS_GOOD", "BEST_FIRST", "KNOWN", "EventAnswerer", "asks_for_all", "happened", "names_only_acts", "within"]
+__all__ = [
+    "AS_GOOD_SHARE",
+    "BEST_FIRST",
+    "MEMORIES_INSTEAD",
+    "EventAnswerer",
+    "asks_for_all",
+    "is_event_memory",
+    "names_only_acts",
+    "restrict_to_window",
+]
 
 FROM_MEMORIES = "Nothing in the session log; answered from memories."
 NOT_THEN = "Something is known about this, but not from that time."
 NOTHING_THEN = "Nothing is known about that time."
 IN_TIME = "everything from that time, in order"
 BEST_FIRST = "what was said and done, the most relevant first"
-KNOWN = "memories, since no event matches"
-AS_GOOD = 0.8
+MEMORIES_INSTEAD = "memories, since no event matches"
+AS_GOOD_SHARE = 0.8
 """The share of the best relevance from which another version matches as well."""
-MOST_OF_A_TIME = 200
+MAX_EVENTS_IN_WINDOW = 200
 """The most events read where everything from a time is asked for."""
 _DOING = frozenset(("work", "accomplish", "achieve", "spend", "busy"))
 """Verbs that do not say what was done."""
@@ -51,24 +75,26 @@ class EventAnswerer:
         """The events the question asks about. `but` is the id of the event its time is anchored to, which is left out."""
         if window is not None and asks_for_all(query.text):
             every, _ = self._events(
-                within(replace(query, limit=max(MOST_OF_A_TIME, query.limit), everything=True), window)
+                restrict_to_window(
+                    replace(query, limit=max(MAX_EVENTS_IN_WINDOW, query.limit), everything=True), window
+                )
             )
-            every = leaving_out(every, lambda hit: hit.id == but, "the event that anchors the time")
+            every = drop_hits(every, lambda hit: hit.id == but, "the event that anchors the time")
             if asks_what_was_said(query.text):
-                every = leaving_out(every, lambda hit: hit.memory is not None, "a memory, not something said")
+                every = drop_hits(every, lambda hit: hit.memory is not None, "a memory, not something said")
             if every:
-                hits, notes = _all_of_it(every, query.limit)
+                hits, notes = _sort_and_limit(every, query.limit)
                 return TracedAnswer(hits, window, notes, IN_TIME)
         query = replace(query, text=_topic(query.text))
-        found, beaten = self._events(within(query, window))
-        relevant = about(found, query.text)
+        found, beaten = self._events(restrict_to_window(query, window))
+        relevant = keep_relevant(found, query.text)
         if relevant and not beaten:
             return TracedAnswer(
                 found, window, () if any(hit.event for hit in relevant) else (FROM_MEMORIES,), BEST_FIRST
             )
-        remembered = self._remembered(query, window)
+        remembered = self._find_memories(query, window)
         if any(map(is_about, remembered)):
-            return TracedAnswer(remembered, window, (FROM_MEMORIES,), KNOWN)
+            return TracedAnswer(remembered, window, (FROM_MEMORIES,), MEMORIES_INSTEAD)
         if relevant or window is None:
             return TracedAnswer(found, window, (), BEST_FIRST)
         then = any(map(is_about, self._events(query, "what happened at any time")[0]))
@@ -79,61 +105,65 @@ class EventAnswerer:
         meant: "when did I start at Google", where it is known that I work there.
         """
         both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        wide = replace(query, filters=both, limit=max(WIDE, query.limit), purpose=purpose)
-        found = self._of_the_value(self._uncrowded(self.facts.search(wide), wide), query)
-        hits = leaving_out(found, lambda hit: hit.memory is not None and not happened(hit.memory), "not an event")
+        wide = replace(query, filters=both, limit=max(VERSION_SEARCH_LIMIT, query.limit), purpose=purpose)
+        found = self._drop_superseded(self._add_crowded_out(self.facts.search(wide), wide), query)
+        hits = drop_hits(found, lambda hit: hit.memory is not None and not is_event_memory(hit.memory), "not an event")
         rivals = (
             []
             if asks_what_was_said(query.text)
-            else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
+            else [hit for hit in found if hit.memory is not None and not is_event_memory(hit.memory)]
         )
-        return hits, best_of(hits) < HALF * best_of(filter(is_about, rivals))
+        return hits, best_relevance(hits) < MIN_SHARE_OF_BEST * best_relevance(filter(is_about, rivals))
 
-    def _uncrowded(self, found: Hits, query: SearchQuery) -> Hits:
+    def _add_crowded_out(self, found: Hits, query: SearchQuery) -> Hits:
         """The hits of a search among all versions, with the current ones that superseded versions left no place for."""
-        if len(found) < query.limit or all(hit.memory is None or hit.memory.status in LIVE for hit in found):
+        if len(found) < query.limit or all(hit.memory is None or hit.memory.status in LIVE_STATUSES for hit in found):
             return found
-        live = self.facts.search(replace(query, filters=replace(query.filters, statuses=LIVE), purpose=CROWDED))
+        live = self.facts.search(
+            replace(query, filters=replace(query.filters, statuses=LIVE_STATUSES), purpose=CROWDED_OUT_PURPOSE)
+        )
         known = {hit.id for hit in found}
-        return among(found, [*found, *(hit for hit in live if hit.id not in known)])
+        return derive_hits(found, [*found, *(hit for hit in live if hit.id not in known)])
 
-    def _of_the_value(self, found: Hits, query: SearchQuery) -> Hits:
+    def _drop_superseded(self, found: Hits, query: SearchQuery) -> Hits:
         """Drop superseded memories, except those from the time asked about, and an event the question names: the move to Oslo
         took place even if another move followed, and then the later one is not meant.
         """
         if _is_timed(query):
             return found
-        gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE]
-        lineages = {memory.lineage: memory for memory in gone if happened(memory)}
+        gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE_STATUSES]
+        lineages = {memory.lineage: memory for memory in gone if is_event_memory(memory)}
         versions = {
             lineage: versions_of(memory, self.facts.store, query.filters) for lineage, memory in lineages.items()
         }
         named = {
-            lineage: {version.id for version in of_that_value(versions[lineage], query.text)}
+            lineage: {version.id for version in select_by_value(versions[lineage], query.text)}
             or _clearly_best(found, lineage)
             for lineage in versions
         }
 
         def is_not_meant(hit: Hit) -> bool:
             ids = named.get(hit.memory.lineage, set()) if hit.memory is not None else set()
-            return hit.memory is not None and (hit.id not in ids if ids else hit.memory.status not in LIVE)
+            return hit.memory is not None and (hit.id not in ids if ids else hit.memory.status not in LIVE_STATUSES)
 
-        return leaving_out(found, is_not_meant, "a version that is not the one asked about")
+        return drop_hits(found, is_not_meant, "a version that is not the one asked about")
 
-    def _remembered(self, query: SearchQuery, window: Window | None) -> Hits:
+    def _find_memories(self, query: SearchQuery, window: Window | None) -> Hits:
         """Memories that are not events: the versions of a fact whose value is named, else what a search finds."""
-        found, histories = self.facts.histories(query, NEAREST)
+        found, histories = self.facts.find_histories(query, NEAREST_FLOOR)
         named = [
-            history.shown(version) for history in histories for version in of_that_value(history.versions, query.text)
+            history.version_hit(version)
+            for history in histories
+            for version in select_by_value(history.versions, query.text)
         ]
-        told = [looked_up(hit, "value") for hit in named if _names(query.text) <= set(tokens(hit.text))]
+        told = [mark_looked_up(hit, "value") for hit in named if _name_terms(query.text) <= set(tokens(hit.text))]
         if window is None and told:
-            return among(found, told[: query.limit])
+            return derive_hits(found, told[: query.limit])
         then = query.filters
-        if window is not None and then.statuses == LIVE and not then.as_of:
+        if window is not None and then.statuses == LIVE_STATUSES and not then.as_of:
             # What was said then is an answer, whatever replaced it since.
             then = replace(then, statuses=EVERY_VERSION, valid_at=None)
-        timed = within(replace(query, filters=then, purpose="memories that are not events"), window)
+        timed = restrict_to_window(replace(query, filters=then, purpose="memories that are not events"), window)
         return self.facts.search(timed)
 
 
@@ -146,7 +176,7 @@ def _clearly_best(found: Hits, lineage: str) -> set[str]:
     versions = [hit for hit in found if hit.memory is not None and hit.memory.lineage == lineage]
     best = max(versions, key=lambda hit: hit.relevance)
     others = [hit.relevance for hit in versions if hit.id != best.id]
-    return {best.id} if is_about(best) and max(others, default=0.0) < AS_GOOD * best.relevance else set()
+    return {best.id} if is_about(best) and max(others, default=0.0) < AS_GOOD_SHARE * best.relevance else set()
 
 
 def _topic(question: str) -> str:
@@ -157,11 +187,11 @@ def _topic(question: str) -> str:
     return " ".join(question[word.start : word.end] for word in keys if kind_of(word.key) != "say")
 
 
-def _names(question: str) -> set[str]:
+def _name_terms(question: str) -> set[str]:
     return {term for name in entities(question) for term in query_terms(name)}
 
 
-def happened(memory: Memory) -> bool:
+def is_event_memory(memory: Memory) -> bool:
     """Whether a memory describes an event, not a state."""
     if memory.occurred_at is not None or _is_episode(memory):
         return True
@@ -191,13 +221,13 @@ def asks_what_was_said(question: str) -> bool:
     return any(kind_of(word.key) == "say" for word in words(question))
 
 
-def _all_of_it(every: Hits, limit: int) -> tuple[Hits, tuple[str, ...]]:
+def _sort_and_limit(every: Hits, limit: int) -> tuple[Hits, tuple[str, ...]]:
     left = len(every) - limit
     notes = (f"{left} more from that time were cut by the limit of {limit}.",) if left > 0 else ()
-    return in_time(first(every, limit)), notes
+    return sort_by_time(first_hits(every, limit)), notes
 
 
-def in_time(hits: Hits) -> Hits:
+def sort_by_time(hits: Hits) -> Hits:
     """Hits in the order they happened."""
     hits.sort(key=_moment)
     return hits
@@ -210,7 +240,7 @@ def _moment(hit: Hit) -> tuple[float, int]:
     return (when.timestamp() if when is not None else 0.0), 0
 
 
-def within(query: SearchQuery, window: Window | None) -> SearchQuery:
+def restrict_to_window(query: SearchQuery, window: Window | None) -> SearchQuery:
     """The search with the question's window, where the caller gave none."""
     if window is None:
         return query

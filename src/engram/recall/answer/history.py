@@ -15,17 +15,25 @@ from pathlib import Path
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import LOOKED_UP, MIN_KNOWN, NEAREST, about, among, is_about, looked_up
-from engram.recall.freshness import COMPARED, Replacements, contradicted_by, replacements
+from engram.recall.cutoff import (
+    LOOKED_UP_RELEVANCE,
+    MIN_KNOWN,
+    NEAREST_FLOOR,
+    derive_hits,
+    is_about,
+    keep_relevant,
+    mark_looked_up,
+)
+from engram.recall.freshness import MAX_COMPARED_HITS, Replacements, contradicted_by, replacements_among
 from engram.recall.parse import ParsedQuestion
-from engram.recall.query import SearchQuery, selects
+from engram.recall.query import SearchQuery, is_selected
 from engram.recall.search import Searcher
-from engram.recall.trace import leaving_out
+from engram.recall.trace import drop_hits
 from engram.rules.eligibility import is_effective
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.scopes import GLOBAL, USER
-from engram.store.protocol import LIVE, Filters, Store
-from engram.store.records import in_order, start_of
+from engram.store.protocol import LIVE_STATUSES, Filters, Store
+from engram.store.records import sort_versions, start_of
 from engram.text.entities import entities
 from engram.text.stems import stem
 from engram.text.time.windows import Window
@@ -37,25 +45,25 @@ from engram.text.word_tables import word_class
 
 __all__ = [
     "EVERY_VERSION",
+    "FOUND_BY_KEY",
     "INSTANT",
-    "NAMED",
     "AnchoredWindow",
     "SlotQuery",
     "before_outcome",
-    "by_lineage",
     "changes_within",
+    "group_by_lineage",
     "is_over",
     "is_past_version",
-    "of_that_value",
     "overlaps",
-    "shown",
+    "select_by_value",
     "slot_query",
     "time_of",
+    "version_hit",
     "versions_of",
     "window_of",
 ]
 
-NAMED = "key"
+FOUND_BY_KEY = "key"
 """The name in a hit's trace for a match by conflict key."""
 _SELF = frozenset(("my", "i"))
 _CARRIERS = frozenset(("do", "does", "did", "have", "has", "had", "am", "is", "was", "are", "were"))
@@ -114,18 +122,18 @@ def _words_of(slot: str) -> frozenset[str]:
 def slot_query(question: str) -> SlotQuery:
     """The fact that a question, without its time phrase, names; one without slots where it names none."""
     keys = [word.key + _possessive(question[word.start : word.end]) * ("'" not in word.key) for word in words(question)]
-    return _owned(keys) or _done(keys) or SlotQuery()
+    return _parse_possession(keys) or _parse_activity(keys) or SlotQuery()
 
 
 def _possessive(written: str) -> str:
     return "'s" if written.lower().rstrip("?!.,;:").endswith(("'s", "’s")) else ""
 
 
-def _owned(keys: list[str]) -> SlotQuery | None:
+def _parse_possession(keys: list[str]) -> SlotQuery | None:
     """A thing with its owner: "what was my previous employer", "Anna's age". In "my home wifi" the home only tells which."""
     for place, (noun, after) in enumerate(pairwise([*keys, ""])):
         slots = _slots("noun").get(stem(noun))
-        owner = _owner(keys[:place]) if slots and _ends(after) else ""
+        owner = _owner(keys[:place]) if slots and _is_clause_end(after) else ""
         if slots and owner:
             return SlotQuery(slots, owner)
     return None
@@ -141,12 +149,12 @@ def _owner(before: list[str]) -> str:
     return _as_key(before[-1].removesuffix("'s")) if before[-1].endswith("'s") and len(before[-1]) > 2 else ""
 
 
-def _ends(after: str) -> bool:
+def _is_clause_end(after: str) -> bool:
     said_of_it = is_past(after) or kind_of(after) == "change" or revises(after)
     return not after or after in _class("adverb") or said_of_it or not query_terms(f"x {after}")[1:]
 
 
-def _done(keys: list[str]) -> SlotQuery | None:
+def _parse_activity(keys: list[str]) -> SlotQuery | None:
     """What somebody does somewhere: "where did I live", "which company does my sister work for"."""
     asks = keys[:1] in (["where"], ["who"]) or (len(keys) > 1 and keys[0] in ("which", "what") and _is_noun(keys[1]))
     carrier = next((place for place, key in enumerate(keys) if key in _CARRIERS), 0)
@@ -174,13 +182,13 @@ def _subject(said: list[str]) -> str:
 
 
 def _as_key(name: str) -> str:
-    from engram.gates.policies.keys import folded  # the policies cost more to load than most questions need
+    from engram.gates.policies.keys import normalize_value  # the policies cost more to load than most questions need
 
-    return folded(name)
+    return normalize_value(name)
 
 
 _IT = frozenset(("it", "them", "that", "this", "they", "these"))
-EVERY_VERSION = (*LIVE, "superseded", "archived")
+EVERY_VERSION = (*LIVE_STATUSES, "superseded", "archived")
 """The statuses of memories that are true, or once were."""
 
 
@@ -198,9 +206,9 @@ class AnchoredWindow:
 
 def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) -> AnchoredWindow:
     """The question's window; an anchor is looked up."""
-    if question.window is not None or not query_terms(question.anchor) or _its_own_change(question):
+    if question.window is not None or not query_terms(question.anchor) or _is_own_change(question):
         return AnchoredWindow(question.window)
-    dated = _dated_by(question.anchor, filters, searcher)
+    dated = _find_anchor_hit(question.anchor, filters, searcher)
     moment = _moment_of(dated) if dated is not None else None
     if dated is None or moment is None:
         return AnchoredWindow(None, (f"It is not known when “{question.anchor}” was.",))
@@ -211,17 +219,19 @@ def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) ->
     return AnchoredWindow(_during(dated, moment, question.at.tzinfo), anchor_id=dated.id)
 
 
-def _its_own_change(question: ParsedQuestion) -> bool:
+def _is_own_change(question: ParsedQuestion) -> bool:
     """Whether the anchor is a change of the fact itself: "before I changed it". Then its versions show what was before."""
     told = [word.key for word in words(question.anchor)]
     return question.relation == "before" and bool(_IT & set(told)) and any(revises(key, loosely=True) for key in told)
 
 
-def _dated_by(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
+def _find_anchor_hit(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
     """The memory or logged event that dates the anchor. The question assumes there is one, so the closest match will do."""
     wide = replace(filters, kinds=("memory", "event"), statuses=EVERY_VERSION, valid_at=None, as_of=False, types=None,
                    since=None, until=None)  # fmt: skip
-    found = searcher.search(SearchQuery(anchor, 5, filters=wide, min_relevance=NEAREST, purpose=f"when “{anchor}” was"))
+    found = searcher.search(
+        SearchQuery(anchor, 5, filters=wide, min_relevance=NEAREST_FLOOR, purpose=f"when “{anchor}” was")
+    )
     return max(found, key=lambda hit: hit.relevance, default=None)
 
 
@@ -248,7 +258,7 @@ def is_over(memory: Memory | None, now: datetime) -> bool:
 
 def is_past_version(memory: Memory, now: datetime) -> bool:
     """Whether it is no longer true: superseded, archived, or past the end of its validity."""
-    return memory.status not in LIVE or is_over(memory, now)
+    return memory.status not in LIVE_STATUSES or is_over(memory, now)
 
 
 def overlaps(memory: Memory | None, window: Window, now: datetime) -> bool:
@@ -261,11 +271,11 @@ def overlaps(memory: Memory | None, window: Window, now: datetime) -> bool:
 
 def changes_within(versions: Sequence[Memory], window: Window | None) -> list[Memory]:
     """The versions on either side of every change that falls into the window, each once, in order."""
-    sides = [pair for pair in pairwise(versions) if window is None or _holds(window, start_of(pair[1]))]
+    sides = [pair for pair in pairwise(versions) if window is None or _is_in_window(window, start_of(pair[1]))]
     return list({version.id: version for pair in sides for version in pair}.values())
 
 
-def _holds(window: Window, moment: datetime) -> bool:
+def _is_in_window(window: Window, moment: datetime) -> bool:
     return (window.since is None or moment >= window.since) and (window.until is None or moment < window.until)
 
 
@@ -275,17 +285,17 @@ def versions_of(memory: Memory, store: Store, filters: Filters) -> list[Memory]:
         return [memory]
     anytime = replace(filters, kinds=("memory",), since=None, until=None)
     found = store.lineage(memory.lineage)
-    return [version for version in found if version.status not in _OUT and selects(anytime, version)]
+    return [version for version in found if version.status not in _OUT and is_selected(anytime, version)]
 
 
-def of_that_value(versions: Sequence[Memory], question: str) -> list[Memory]:
+def select_by_value(versions: Sequence[Memory], question: str) -> list[Memory]:
     """The versions whose own value the question names ("how long did I live in Rome"); none where it names none in particular."""
     named = {term for name in entities(question) for term in query_terms(name)}
     said = [named & set(tokens(version.statement)) for version in versions]
     return [version for version, terms in zip(versions, said, strict=True) if any(terms - other for other in said)]
 
 
-def by_lineage(hits: Sequence[Hit]) -> list[list[Hit]]:
+def group_by_lineage(hits: Sequence[Hit]) -> list[list[Hit]]:
     """The hits of each fact together, the fact with the best hit first."""
     groups: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -303,9 +313,9 @@ def before_outcome(memory: Memory, event: datetime, versions: Sequence[Memory]) 
     return earlier[-1] if came_of_it and earlier else memory
 
 
-def shown(memory: Memory, hit: Hit) -> Hit:
+def version_hit(memory: Memory, hit: Hit) -> Hit:
     """A version as a hit, with the score of the version that a search found."""
-    note = "" if memory.status in LIVE else memory.status
+    note = "" if memory.status in LIVE_STATUSES else memory.status
     trace = hit.trace if memory.id == hit.id else replace(hit.trace or HitTrace(), version_of=hit.id)
     return Hit(memory.id, "memory", hit.score, memory.statement, memory, metadata=memory.metadata, trace=trace,
                relevance=hit.relevance, note=note)  # fmt: skip
@@ -326,11 +336,11 @@ def _day(moment: datetime, zone: tzinfo | None) -> str:
     return f"{moment if zone is None else local(moment, zone):%Y-%m-%d}"
 
 
-WAITING = "statements that wait for review"
-CROWDED = "current memories that versions of others left no place for"
-WIDE = 30
+WAITING_PURPOSE = "statements that wait for review"
+CROWDED_OUT_PURPOSE = "current memories that versions of others left no place for"
+VERSION_SEARCH_LIMIT = 30
 """Hits read for the versions of facts: those of one fact must not crowd out another."""
-MOST_FACTS = 10
+MAX_FACTS = 10
 """Facts whose versions are looked up for one question."""
 
 _DAYS = frozenset((*day_name, *month_name))
@@ -345,14 +355,14 @@ class FactHistory:
     ended: Mapping[str, tuple[Memory, str]] = field(default_factory=dict)
     """By id, the versions that are given an end here, because another statement seems to have replaced them: as stored, with a note."""
 
-    def shown(self, version: Memory) -> Hit:
+    def version_hit(self, version: Memory) -> Hit:
         """A version as a hit, with the score of the hit that found the fact."""
         stored, note = self.ended.get(version.id, (version, ""))
-        hit = shown(stored, self.best)
+        hit = version_hit(stored, self.best)
         return replace(hit, note=note) if note else hit
 
     @property
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether it ever had another value."""
         return len(self.versions) > 1
 
@@ -375,15 +385,15 @@ class FactFinder:
         def is_anothers(hit: Hit) -> bool:
             return hit.memory is not None and slots.is_anothers(hit.memory.conflict_key)
 
-        hits = leaving_out(hits, is_anothers, f"the same fact about somebody other than {slots.owner}")
-        return self._named_first(hits, slots, query)
+        hits = drop_hits(hits, is_anothers, f"the same fact about somebody other than {slots.owner}")
+        return self._put_named_first(hits, slots, query)
 
-    def current(self, query: SearchQuery) -> Hits:
+    def find_current(self, query: SearchQuery) -> Hits:
         """What holds now, found by its own words or by those of a version it superseded."""
         given = query.filters
-        if given.statuses != LIVE or given.as_of or given.known_at is not None:
+        if given.statuses != LIVE_STATUSES or given.as_of or given.known_at is not None:
             return self.search(query)
-        every = replace(given, statuses=(*LIVE, "superseded"), valid_at=None)
+        every = replace(given, statuses=(*LIVE_STATUSES, "superseded"), valid_at=None)
         found = self.search(replace(query, filters=every))
         heads: dict[str, Hit] = {}
         for hit in found:
@@ -394,75 +404,84 @@ class FactFinder:
             return self.search(query)
         # Versions of one fact may have taken the places of others.
         if len(found) >= query.limit and any(hit.id not in heads for hit in found):
-            live = self.search(replace(query, purpose=CROWDED))
+            live = self.search(replace(query, purpose=CROWDED_OUT_PURPOSE))
             heads.update({hit.id: hit for hit in live if hit.id not in heads})
         left = [Filtered(hit.id, "not current") for hit in found if hit.id not in heads]
-        hits = among(found, heads.values())
+        hits = derive_hits(found, heads.values())
         hits.filtered = [*found.filtered, *left]
         return hits
 
-    def waiting(self, query: SearchQuery) -> Hits:
+    def find_waiting(self, query: SearchQuery) -> Hits:
         """Statements that wait for review only because they contradict a current memory, each with that memory after it."""
-        found = self.search(replace(query, filters=replace(query.filters, statuses=("candidate",)), purpose=WAITING))
+        found = self.search(
+            replace(query, filters=replace(query.filters, statuses=("candidate",)), purpose=WAITING_PURPOSE)
+        )
         hits: dict[str, Hit] = {}
         for hit in found:
             rivals = contradicted_by(hit.memory, self.store) if hit.memory is not None and is_about(hit) else []
             if rivals:
-                seen = [rival for rival in rivals if selects(query.filters, rival)]
+                seen = [rival for rival in rivals if is_selected(query.filters, rival)]
                 hits.setdefault(hit.id, hit)
-                hits.update({rival.id: hits.get(rival.id) or shown(rival, hit) for rival in seen})
-        return among(found, hits.values())
+                hits.update({rival.id: hits.get(rival.id) or version_hit(rival, hit) for rival in seen})
+        return derive_hits(found, hits.values())
 
     def _head(self, hit: Hit, filters: Filters) -> Hit | None:
         """The current version of a hit, of those that pass the filters; None where there is none."""
         memory, now = hit.memory, self.clock()
-        if memory is None or (memory.status in LIVE and is_effective(memory, now)):
+        if memory is None or (memory.status in LIVE_STATUSES and is_effective(memory, now)):
             return hit
-        if memory.status in LIVE or hit.relevance < NEAREST:
+        if memory.status in LIVE_STATUSES or hit.relevance < NEAREST_FLOOR:
             return None
         follower = self.store.get(memory.superseded_by) if memory.superseded_by else None
         versions = (*versions_of(memory, self.store, filters), *([follower] if follower is not None else []))
         heads = [
-            each for each in versions if each.status in LIVE and is_effective(each, now) and selects(filters, each)
+            each
+            for each in versions
+            if each.status in LIVE_STATUSES and is_effective(each, now) and is_selected(filters, each)
         ]
-        return shown(heads[-1], hit) if heads else None
+        return version_hit(heads[-1], hit) if heads else None
 
-    def histories(self, query: SearchQuery, floor: float = MIN_KNOWN) -> tuple[Hits, list[FactHistory]]:
+    def find_histories(self, query: SearchQuery, floor: float = MIN_KNOWN) -> tuple[Hits, list[FactHistory]]:
         """Hits among all versions, and the facts that are meant, the most relevant first.
 
         Where none is, the search is repeated without the words that only ask for another time.
         """
-        found, histories = self._histories(query, floor)
+        found, histories = self._find_histories(query, floor)
         topic = _topic(query.text)
         return (
             (found, histories)
             if histories or topic == query.text
-            else self._histories(replace(query, text=topic), floor)
+            else self._find_histories(replace(query, text=topic), floor)
         )
 
-    def _histories(self, query: SearchQuery, floor: float) -> tuple[Hits, list[FactHistory]]:
+    def _find_histories(self, query: SearchQuery, floor: float) -> tuple[Hits, list[FactHistory]]:
         every = replace(query.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         wide = replace(
-            query, filters=every, limit=max(WIDE, query.limit), purpose="every version of the facts asked about"
+            query,
+            filters=every,
+            limit=max(VERSION_SEARCH_LIMIT, query.limit),
+            purpose="every version of the facts asked about",
         )
         found = self.search(wide)
-        groups, meant = by_lineage(found), {hit.id for hit in about(found, query.text, floor)}
+        groups, meant = group_by_lineage(found), {hit.id for hit in keep_relevant(found, query.text, floor)}
         by_key = [group for group in groups if any(map(_is_named, group))]
         likely = [group for group in groups if any(hit.id in meant for hit in group)]
-        chosen = (by_key or likely)[:MOST_FACTS]
-        near = [group for group in groups[:COMPARED] if group not in chosen and group[0].relevance >= NEAREST]
+        chosen = (by_key or likely)[:MAX_FACTS]
+        near = [
+            group for group in groups[:MAX_COMPARED_HITS] if group not in chosen and group[0].relevance >= NEAREST_FLOOR
+        ]
         told, others = (
             [self._history(group, query.filters) for group in some] for some in (chosen, near if chosen else ())
         )
-        return found, _joined(told, others, query.text, found)
+        return found, _join_histories(told, others, query.text, found)
 
-    def unknown(self, query: SearchQuery) -> tuple[str, ...]:
+    def find_unknown_names(self, query: SearchQuery) -> tuple[str, ...]:
         """The names in a question that nothing the caller may see mentions."""
         names = {name: tuple(query_terms(name)) for name in entities(query.text) if name.rstrip("s") not in _DAYS}
-        mentioned = self._mentioned((term for terms in names.values() for term in terms), query.filters)
+        mentioned = self._find_mentioned((term for terms in names.values() for term in terms), query.filters)
         return tuple(name for name, terms in names.items() if terms and mentioned.isdisjoint(terms))
 
-    def _mentioned(self, terms: Iterable[str], filters: Filters) -> frozenset[str]:
+    def _find_mentioned(self, terms: Iterable[str], filters: Filters) -> frozenset[str]:
         """The terms that something the caller may see mentions."""
         wanted = list(dict.fromkeys(terms))
         found = self.store.frequencies(wanted) if wanted else {}
@@ -475,11 +494,15 @@ class FactFinder:
         best = next(filter(_is_named, group), None) or max(group, key=lambda hit: hit.relevance)
         return FactHistory(best, tuple(versions_of(best.memory, self.store, filters)) if best.memory else ())
 
-    def _named_first(self, hits: Hits, slots: SlotQuery, query: SearchQuery) -> Hits:
+    def _put_named_first(self, hits: Hits, slots: SlotQuery, query: SearchQuery) -> Hits:
         found = {h.memory.conflict_key for h in hits if h.memory is not None and slots.has(h.memory.conflict_key)}
         of_policies = [key for key in slots.conflict_keys if key in found]
         wanted = found - set(of_policies[1:])
-        first = [looked_up(hit, NAMED) for hit in hits if hit.memory is not None and hit.memory.conflict_key in wanted]
+        first = [
+            mark_looked_up(hit, FOUND_BY_KEY)
+            for hit in hits
+            if hit.memory is not None and hit.memory.conflict_key in wanted
+        ]
         if not first:
             first = [self._hit(memory) for memory in self._heads(slots, query.filters, hits)]
         ids = {hit.id for hit in first}
@@ -501,12 +524,12 @@ class FactFinder:
         return []
 
     def _hit(self, memory: Memory) -> Hit:
-        trace = HitTrace((Part("match", RELEVANCE_SCALE),), {NAMED: 1})
+        trace = HitTrace((Part("match", RELEVANCE_SCALE),), {FOUND_BY_KEY: 1})
         return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, metadata=memory.metadata, trace=trace,
-                   relevance=LOOKED_UP)  # fmt: skip
+                   relevance=LOOKED_UP_RELEVANCE)  # fmt: skip
 
 
-def _joined(
+def _join_histories(
     histories: list[FactHistory], near: Sequence[FactHistory], question: str, hits: Sequence[Hit]
 ) -> list[FactHistory]:
     """The histories; those of statements that seem to have replaced one another become one, each true until the next began.
@@ -518,35 +541,37 @@ def _joined(
         return histories
     meant = {version.id for history in histories for version in history.versions}
     versions = [version for history in every for version in history.versions]
-    replaced = replacements(versions[:COMPARED], question, hits, meant)
+    replaced = replacements_among(versions[:MAX_COMPARED_HITS], question, hits, meant)
     joined: list[FactHistory] = []
     for history in every:
         ids = {version.id for version in history.versions}
         related = [other for other in joined if replaced.relate(ids, {version.id for version in other.versions})]
         joined = [other for other in joined if other not in related]
-        joined.append(_merged([*related, history], replaced) if related else history)
+        joined.append(_merge_histories([*related, history], replaced) if related else history)
     order = {history.best.id: place for place, history in enumerate(histories)}
     return sorted((one for one in joined if one.best.id in order), key=lambda history: order[history.best.id])
 
 
-def _merged(histories: Sequence[FactHistory], replaced: Replacements) -> FactHistory:
+def _merge_histories(histories: Sequence[FactHistory], replaced: Replacements) -> FactHistory:
     stored = [history.ended.get(each.id, (each, ""))[0] for history in histories for each in history.versions]
     ends = {version.id: replaced.end(version.id) for version in stored if version.valid_until is None}
-    versions = [version.but(valid_until=ends[version.id]) if ends.get(version.id) else version for version in stored]
+    versions = [
+        version.replace(valid_until=ends[version.id]) if ends.get(version.id) else version for version in stored
+    ]
     ended = {version.id: (version, replaced.note(version)) for version in stored if ends.get(version.id)}
-    return FactHistory(histories[0].best, tuple(in_order(versions)), ended)
+    return FactHistory(histories[0].best, tuple(sort_versions(versions)), ended)
 
 
 def _topic(question: str) -> str:
     """The question without words of change: no version of the budget says that it "changed", or was so "before"."""
     said = words(question)
-    topic = [word for word in said if not (word.key in word_class("asking", "of_old") or _tells_change(word.key))]
+    topic = [word for word in said if not (word.key in word_class("asking", "of_old") or _is_change_word(word.key))]
     return " ".join(question[word.start : word.end] for word in topic) if len(topic) < len(said) else question
 
 
-def _tells_change(key: str) -> bool:
+def _is_change_word(key: str) -> bool:
     return kind_of(key) == "change" or revises(key)
 
 
 def _is_named(hit: Hit) -> bool:
-    return hit.trace is not None and NAMED in hit.trace.found_by
+    return hit.trace is not None and FOUND_BY_KEY in hit.trace.found_by

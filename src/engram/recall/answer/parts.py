@@ -9,27 +9,27 @@ from datetime import datetime, tzinfo
 
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
-from engram.recall.cutoff import MIN_KNOWN, among
+from engram.recall.cutoff import MIN_KNOWN, derive_hits
 from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.source_events import MIN_CHUNK_RELEVANCE, is_chunk
 from engram.recall.trace import OTHER_MATCHES
 from engram.recall.unconfirmed import ProofFinder, unconfirmed_floor
-from engram.store.protocol import LIVE, Store
+from engram.store.protocol import LIVE_STATUSES, Store
 
 __all__ = ["MAX_PART", "PartFinder"]
 
 MAX_PART = 3
 """Hits of one part."""
-WIDE = 30
+PARTS_SEARCH_LIMIT = 30
 """Hits that are sorted into the parts."""
-ENOUGH = 0.5
+ANSWERED_RELEVANCE = 0.5
 """If the best hit is at least this relevant, only hits at least a tenth as relevant are possibly related."""
 _FAR = 0.1
 MIN_POSSIBLE = 0.005
 """The floor of what is possibly related: a question in another language than the memory that answers it may be no nearer."""
-_ANY = (*LIVE, "candidate", "superseded", "archived")
+_ANY = (*LIVE_STATUSES, "candidate", "superseded", "archived")
 
 
 @dataclass(slots=True)
@@ -46,9 +46,11 @@ class PartFinder:
         """The parts for a question of which `known` is the answer."""
         every = replace(query.filters, kinds=("memory", "event"), statuses=_ANY, valid_at=None, as_of=False)
         found = self.searcher.search(
-            replace(query, filters=every, limit=max(WIDE, query.limit), outdated=True, purpose=OTHER_MATCHES)
+            replace(
+                query, filters=every, limit=max(PARTS_SEARCH_LIMIT, query.limit), outdated=True, purpose=OTHER_MATCHES
+            )
         )
-        taken, proof = _Taken(known), ProofFinder(replace(self.searcher, log=None), self.store)
+        taken, proof = _AnswerContents(known), ProofFinder(replace(self.searcher, log=None), self.store)
         possible: list[Hit] = []
         unconfirmed: list[Hit] = []
         older: list[Hit] = []
@@ -70,15 +72,15 @@ class PartFinder:
         taken.add(possible)
         older = [hit for hit in older if not taken.has_newer(hit)]
         return AnswerParts(
-            possible=among(found, possible),
-            unconfirmed=among(found, unconfirmed),
-            older=among(found, older[:MAX_PART]),
+            possible=derive_hits(found, possible),
+            unconfirmed=derive_hits(found, unconfirmed),
+            older=derive_hits(found, older[:MAX_PART]),
             elsewhere=self._elsewhere(query),
         )
 
     def _least(self, known: Hits) -> float:
         best = max((hit.relevance for hit in known), default=0.0)
-        return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
+        return max(MIN_POSSIBLE, _FAR * best) if best >= ANSWERED_RELEVANCE else MIN_POSSIBLE
 
     def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
         """How many memories of each other project match, most matches first. The search is not traced because a trace would show their ids."""
@@ -87,7 +89,9 @@ class PartFinder:
             return ()
         others = replace(query.filters, kinds=("memory",), scopes=None, outside=seen)
         least = max(self.floor, MIN_KNOWN)
-        found = replace(self.searcher, log=None).search(replace(query, filters=others, limit=WIDE, min_relevance=least))
+        found = replace(self.searcher, log=None).search(
+            replace(query, filters=others, limit=PARTS_SEARCH_LIMIT, min_relevance=least)
+        )
         counts = Counter(hit.memory.scope for hit in found if hit.memory is not None)
         return tuple(ScopeMatches(scope, count) for scope, count in counts.most_common())
 
@@ -96,7 +100,7 @@ def _floor_of(hit: Hit) -> float:
     return MIN_CHUNK_RELEVANCE if hit.event is not None and is_chunk(hit.event) else MIN_POSSIBLE
 
 
-class _Taken:
+class _AnswerContents:
     """What the answer has already, by id, by fact, and the events its memories were extracted from."""
 
     def __init__(self, hits: Sequence[Hit]) -> None:

@@ -8,21 +8,21 @@ from engram.model.hit import Filtered, Hit, Hits
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.recall.cutoff import HELPFUL, is_about, said_first
+from engram.recall.cutoff import INJECT_FLOOR, is_about, put_evidence_last
 from engram.recall.outdated import may_answer
-from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
+from engram.recall.prompt.budget import AssembledPrompt, BudgetItem, Counter, PromptSection, assemble
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, remark_of
 from engram.recall.search import Searcher
 from engram.recall.task_memories import TaskMemoryFinder
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters
-from engram.text.display import quoted, word
+from engram.text.display import quote_text, safe_word
 from engram.text.tokens import missing_terms
 
 CRITICAL = "Critical facts"
 RELEVANT = "Relevant memories"
-POOL = 40
+MAX_CONSIDERED_HITS = 40
 """Hits considered for a block."""
 
 
@@ -75,11 +75,11 @@ class Blocks:
         by_type: bool = False,
         summary: str = "",
         count: Counter | None = None,
-        min_relevance: float = HELPFUL,
-    ) -> Assembled:
+        min_relevance: float = INJECT_FLOOR,
+    ) -> AssembledPrompt:
         """The session's summary, critical facts, then the hits for the query."""
         _check(max_tokens)
-        hits = self._found(query, filters, min_relevance)
+        hits = self._find_hits(query, filters, min_relevance)
         sections = [
             *(
                 [PromptSection("Conversation so far", (BudgetItem("", summary, multiline=True),), required=True)]
@@ -99,22 +99,24 @@ class Blocks:
         """The trace of a recall: its text within the budget, what was trimmed, what is superseded, what is missing."""
         _check(max_tokens)
         dated = found.intent != "current"
-        items = tuple(BudgetItem(hit.id, f"{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=found.zone)}", f"{label_of(hit)}:")
+        items = tuple(BudgetItem(hit.id, f"{quote_text(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=found.zone)}", f"{label_of(hit)}:")
                       for hit in found.hits)  # fmt: skip
         built = assemble([PromptSection("", items)], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
         gone = [
-            hit.id for hit in self.searcher.search(SearchQuery(found.question, POOL, filters=past)) if is_about(hit)
+            hit.id
+            for hit in self.searcher.search(SearchQuery(found.question, MAX_CONSIDERED_HITS, filters=past))
+            if is_about(hit)
         ]
         answered = {hit.id for hit in found.hits}
         superseded = tuple(memory_id for memory_id in gone if memory_id not in answered)
         lacking = missing_terms([expected] if isinstance(expected, str) else expected, built.text)
         return RecallTrace(found, built.text, built.tokens, built.kept, built.trimmed, superseded, lacking)
 
-    def _found(self, query: str, filters: Filters, floor: float) -> list[Hit]:
-        search = SearchQuery(query, POOL, filters=filters, min_relevance=floor).checked()
+    def _find_hits(self, query: str, filters: Filters, floor: float) -> list[Hit]:
+        search = SearchQuery(query, MAX_CONSIDERED_HITS, filters=filters, min_relevance=floor).validate()
         found, now = self.searcher.search(search) if query.strip() else Hits(), self.clock()
-        return said_first([hit for hit in found if not may_answer(hit, now)])
+        return put_evidence_last([hit for hit in found if not may_answer(hit, now)])
 
 
 def critical_section(searcher: Searcher, query: SearchQuery) -> list[PromptSection]:
@@ -131,15 +133,15 @@ def _check(max_tokens: int) -> None:
 def memory_item(memory: Memory) -> BudgetItem:
     """A memory as a line: its id and type, whether it is evidence only, then its statement as a quotation."""
     label = type_or_default(memory.type).label + (f" ({EVIDENCE})" if is_evidence(memory) else "")
-    return BudgetItem(memory.id, quoted(memory.statement), label=f"[{word(memory.id)}] {label}: ")
+    return BudgetItem(memory.id, quote_text(memory.statement), label=f"[{safe_word(memory.id)}] {label}: ")
 
 
 def item_of(hit: Hit) -> BudgetItem:
     """A hit as a line."""
     if hit.memory is not None:
         return memory_item(hit.memory)
-    role = word(hit.event.role) if hit.event else hit.kind
-    return BudgetItem(hit.id, quoted(hit.text), label=f"[{word(hit.id)}] {role}: ")
+    role = safe_word(hit.event.role) if hit.event else hit.kind
+    return BudgetItem(hit.id, quote_text(hit.text), label=f"[{safe_word(hit.id)}] {role}: ")
 
 
 def _by_type(hits: Sequence[Hit]) -> list[PromptSection]:

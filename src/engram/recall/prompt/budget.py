@@ -12,11 +12,11 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.text.display import cut, longest_fitting, notice, quoted_lines
 
-__all__ = ["Assembled", "BudgetItem", "Counter", "PromptSection", "assemble"]
+__all__ = ["AssembledPrompt", "BudgetItem", "Counter", "PromptSection", "assemble"]
 
 Counter = Callable[[str], int]
 
-LEAST_CHARACTERS = 24
+MIN_ITEM_CHARACTERS = 24
 """The least text of a required item, however small the budget: two or three words."""
 # Each round removes what the last measurement found too much; an additive counter needs one.
 _ROUNDS = 4
@@ -51,7 +51,7 @@ class PromptSection:
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
+class AssembledPrompt:
     """The text, and the ids of the items `kept` and `trimmed`; `shortened` ones are among `kept`."""
 
     text: str = ""
@@ -61,7 +61,7 @@ class Assembled:
     shortened: tuple[str, ...] = ()
 
 
-def assemble(sections: Sequence[PromptSection], budget: int, count: Counter, *, header: str = "") -> Assembled:
+def assemble(sections: Sequence[PromptSection], budget: int, count: Counter, *, header: str = "") -> AssembledPrompt:
     """Place what fits; the result always has `count(text) <= budget`.
 
     Optional items are tried in order; one that does not fit is skipped, and a smaller one may follow. An id is placed once.
@@ -75,7 +75,7 @@ def assemble(sections: Sequence[PromptSection], budget: int, count: Counter, *, 
     prompt.require(_distinct(entry for own in entries for entry in own if entry.required))
     prompt.fill([[] if section.required else own for section, own in zip(sections, entries, strict=True)])
     prompt.trim_to_budget()
-    return _assembled(prompt)
+    return _build_result(prompt)
 
 
 def _check(sections: Sequence[PromptSection], budget: int) -> None:
@@ -191,7 +191,7 @@ class _PromptText:
         """Cut every line to its least, and return the costs; a text that would not get cheaper stays whole."""
         costs = []
         for entry in entries:
-            body = cut(entry.body, LEAST_CHARACTERS)
+            body = cut(entry.body, MIN_ITEM_CHARACTERS)
             cost = self._cost(entry.with_body(body))
             if cost < entry.cost:
                 entry.shorten(body)
@@ -216,7 +216,9 @@ class _PromptText:
 
     def _within(self, entry: _PromptLine, room: int) -> str:
         return longest_fitting(
-            entry.body, lambda body: self._cost(entry.with_body(body)) <= room, min(LEAST_CHARACTERS, len(entry.body))
+            entry.body,
+            lambda body: self._cost(entry.with_body(body)) <= room,
+            min(MIN_ITEM_CHARACTERS, len(entry.body)),
         )
 
     def _cost(self, line: str) -> int:
@@ -295,12 +297,12 @@ def _level(full: Sequence[int], least: Sequence[int], room: int) -> int:
     return low
 
 
-def _assembled(prompt: _PromptText) -> Assembled:
+def _build_result(prompt: _PromptText) -> AssembledPrompt:
     text = prompt.text(prompt.placed)
     placed = sorted(prompt.placed, key=lambda entry: (entry.section, entry.order))
     kept = {entry.id: entry for entry in placed if entry.id}
     every = dict.fromkeys(item.id for section in prompt.sections for item in section.items if item.id)
-    return Assembled(
+    return AssembledPrompt(
         text=text,
         tokens=prompt.count(text) if text else 0,
         kept=tuple(kept),

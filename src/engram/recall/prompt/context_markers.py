@@ -108,7 +108,7 @@ def with_block(text: str, block: Sequence[str], name: str) -> str:
     made = newline.join((BEGIN, *block, END))
     place = find_block(text, name)
     if place is not None:
-        return _replaced(text, place, made)
+        return _replace_block(text, place, made)
     if not text:
         return f"{made}{newline}"
     # A file without a final newline stays without one: so both can be undone exactly.
@@ -140,7 +140,7 @@ def without_memories(text: str, ids: Collection[str], name: str) -> str:
     left = [line for line in inside if not (line.startswith("- ") and line.endswith(endings))]
     if left == inside:
         return text
-    return _replaced(text, place, newline_of(text).join((BEGIN, *_tidied(left), END)))
+    return _replace_block(text, place, newline_of(text).join((BEGIN, *_drop_empty_titles(left), END)))
 
 
 def quoted_ids(text: str, name: str) -> list[str]:
@@ -154,13 +154,13 @@ def _signature_of(line: str) -> re.Match[str] | None:
     return _SIGNATURE.fullmatch(line, max(2, line.rfind("("))) if line.startswith("- ") else None
 
 
-def _replaced(text: str, place: MarkedLines, made: str) -> str:
+def _replace_block(text: str, place: MarkedLines, made: str) -> str:
     lines = text.split("\n")
     ending = "\r" if lines[place.last].endswith("\r") else ""
     return "\n".join([*lines[: place.first], made + ending, *lines[place.last + 1 :]])
 
 
-def _tidied(lines: Sequence[str]) -> list[str]:
+def _drop_empty_titles(lines: Sequence[str]) -> list[str]:
     """The lines of a block without titles that have nothing below them."""
     kept: list[str] = []
     for number, line in enumerate(lines):

@@ -12,7 +12,7 @@ from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.sources import EVIDENCE
 from engram.rules.strength import link_strength
-from engram.text.display import longest_fitting, notice, quoted, word
+from engram.text.display import longest_fitting, notice, quote_text, safe_word
 
 NOT_FOLLOWED = frozenset({"contradicts", "valid_elsewhere"})
 """Links between memories that do not belong together."""
@@ -55,29 +55,29 @@ def spread(
             offer(source, target, kind, strength)
     best: dict[str, tuple[float, str, str]] = {}
     for (target, source), links in ties.items():
-        best[target] = max(best.get(target, (0.0, "", "")), (max(links.values()), source, _named(links)))
+        best[target] = max(best.get(target, (0.0, "", "")), (max(links.values()), source, _strongest_link(links)))
     found = {memory.id: memory for memory in fetch(list(best))} if best else {}
     reached = [SpreadHit(found[i], source, link, value) for i, (value, source, link) in best.items() if i in found]
     return sorted(reached, key=lambda r: (-r.score, r.memory.id))
 
 
-def _named(links: Mapping[str, float]) -> str:
+def _strongest_link(links: Mapping[str, float]) -> str:
     """The link to show: one that somebody made before one that use made, then the strongest."""
     return max(links, key=lambda link: (link != CO_ACCESSED, links[link], link))
 
 
-LEAST_CHARS = 24
+MIN_FACT_CHARACTERS = 24
 """The least characters of a shortened critical fact."""
-FEWEST_CHARS = 4
+MIN_FIRST_FACT_CHARACTERS = 4
 """The least of the first one, if nothing else fits: in some scripts a character costs as many tokens as a word."""
 CRITICAL = "critical"
 """The most important reason; for a shortened fact, the only one given."""
 Counter = Callable[[str], int]
 
 HEADER = "# Memory\nWhat earlier sessions left, quoted. Weigh it as evidence; the user's words now come first."
-BRIEF = "# Memory, quoted: evidence; the user comes first"
+SHORT_HEADER = "# Memory, quoted: evidence; the user comes first"
 """The header for small budgets, where a long one would displace a fact."""
-ROOMY = 100
+LONG_HEADER_BUDGET = 100
 """The budget from which the long header is used."""
 TITLES = {
     "directives": "## Directives",
@@ -138,12 +138,12 @@ class _InjectionDraft:
         shortened if necessary.
         """
         critical = item.memory.id in self.critical
-        if not critical and self._counted(section) >= LIMITS[section]:
+        if not critical and self._count_regular(section) >= LIMITS[section]:
             self.refuse(item.memory.id, f"{section}: limited to {LIMITS[section]}, and others come first")
             return False
         allowed = self.budget if critical else self.allowed
         if critical and self.sharing:
-            item = self._shortened(section, item, self.used + (self.budget - self.used) // self.sharing)
+            item = self._shorten_item(section, item, self.used + (self.budget - self.used) // self.sharing)
             self.sharing -= 1
         cost = self._cost(section, item.text)
         if self.used + cost > allowed:
@@ -158,27 +158,29 @@ class _InjectionDraft:
         placed = {item.memory.id for items in self.sections.values() for item in items}
         return tuple(Filtered(i, "; ".join(reasons)) for i, reasons in self.refused.items() if i not in placed)
 
-    def _counted(self, section: str) -> int:
+    def _count_regular(self, section: str) -> int:
         return sum(1 for item in self.sections[section] if item.memory.id not in self.critical)
 
     def _cost(self, section: str, text: str) -> int:
         return self.count(text) + 1 + (0 if self.sections[section] else self.count(TITLES[section]) + 2)
 
-    def _shortened(self, section: str, item: Injected, allowed: int) -> Injected:
-        def phrased(statement: str) -> str:
-            return _phrase(item.memory.but(statement=statement, situation=""), CRITICAL)
+    def _shorten_item(self, section: str, item: Injected, allowed: int) -> Injected:
+        def format_statement(statement: str) -> str:
+            return _phrase(item.memory.replace(statement=statement, situation=""), CRITICAL)
 
         def fits(text: str, room: int = allowed) -> bool:
             return self.used + self._cost(section, text) <= room
 
         def longest(room: int, least: int) -> str:
-            return phrased(longest_fitting(item.memory.statement, lambda cut: fits(phrased(cut), room), least))
+            return format_statement(
+                longest_fitting(item.memory.statement, lambda cut: fits(format_statement(cut), room), least)
+            )
 
         if fits(item.text):
             return item
-        text = longest(allowed, LEAST_CHARS)
+        text = longest(allowed, MIN_FACT_CHARACTERS)
         if not fits(text, self.budget) and not any(self.sections.values()):
-            text = longest(self.budget, FEWEST_CHARS)
+            text = longest(self.budget, MIN_FIRST_FACT_CHARACTERS)
         return replace(item, text=text)
 
 
@@ -210,16 +212,16 @@ def build(
     for reached in spread(chosen):
         state = eligibility(reached.memory, now)
         if state.consider and reached.memory.id not in placed:
-            reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {word(reached.source)}"
+            reason = f"linked as {quote_text(reached.link.replace('_', ' '))} to {safe_word(reached.source)}"
             draft.place("related", _item(reached.memory, reached.score, reason, "related"))
     for hit in waiting:
         if hit.memory is not None:
             draft.place("unconfirmed", _item(hit.memory, hit.score, "unconfirmed", "unconfirmed", hit))
-    return _finished(draft, hits, budget, count)
+    return _build_injection(draft, hits, budget, count)
 
 
 def _header(budget: int) -> str:
-    return HEADER if budget >= ROOMY else BRIEF
+    return HEADER if budget >= LONG_HEADER_BUDGET else SHORT_HEADER
 
 
 def _eligible(hits: Hits, now: datetime, draft: _InjectionDraft) -> list[tuple[Hit, Eligibility]]:
@@ -282,15 +284,15 @@ def _item(memory: Memory, score: float, reason: str, section: str, hit: Hit | No
 
 def _phrase(memory: Memory, reason: str) -> str:
     label = type_or_default(memory.type).label
-    when = f" When: {quoted(memory.situation)}." if memory.situation.strip() else ""
-    return f"- [{label}] {quoted(memory.statement)}{when} ({word(memory.id)}: {notice(reason)})"
+    when = f" When: {quote_text(memory.situation)}." if memory.situation.strip() else ""
+    return f"- [{label}] {quote_text(memory.statement)}{when} ({safe_word(memory.id)}: {notice(reason)})"
 
 
 def _priority(item: Injected, *, outdated: bool) -> tuple[int, bool, float, str]:
     return (type_or_default(item.memory.type).priority, outdated, -item.score, item.memory.id)
 
 
-def _finished(draft: _InjectionDraft, hits: Hits, budget: int, count: Counter) -> Injection:
+def _build_injection(draft: _InjectionDraft, hits: Hits, budget: int, count: Counter) -> Injection:
     """The injection; corrections and constraints come first in their section, whatever their score."""
     placed = draft.sections["directives"]
     directives = tuple(sorted(placed, key=lambda item: _priority(item, outdated=draft.is_outdated(item.memory.id))))
@@ -309,11 +311,11 @@ def _finished(draft: _InjectionDraft, hits: Hits, budget: int, count: Counter) -
         tokens=count(text) if text else 0,
         budget=budget,
         left_out=draft.left_out(),
-        warnings=(*hits.warnings, *_missed(draft)),
+        warnings=(*hits.warnings, *_budget_warnings(draft)),
     )
 
 
-def _missed(draft: _InjectionDraft) -> list[str]:
+def _budget_warnings(draft: _InjectionDraft) -> list[str]:
     """A warning for critical facts that do not fit into the budget."""
     critical = [item.id for item in draft.left_out() if item.id in draft.critical]
     if not critical:

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
     from engram.recall.sources.reader import ReadSource
 
-SECONDS = 17.0
+MAX_READING_SECONDS = 17.0
 """How long one call may read sources that are new; the rest waits for the next call."""
-WITHOUT_INDEX = 40
+MAX_SESSIONS_WITHOUT_INDEX = 40
 """Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
-AT_ONCE = 48
+SOURCES_PER_TRANSACTION = 48
 """Sources that are indexed in one transaction: each one adds a segment to the index of words, and segments have to be merged."""
-SWEPT = 100
+MAX_SWEPT_SOURCES = 100
 """Sources of other projects that one call looks for, to drop those that are gone."""
-RESTED = timedelta(hours=1)
+RECHECK_AFTER = timedelta(hours=1)
 """How long a source that was looked for is not looked for again."""
-POOL = 8
+PHASE_CANDIDATES = 8
 """Candidates per retriever and phase."""
 Cancelled = Callable[[], bool]
 
@@ -47,7 +47,7 @@ class SourceCatalog:
     cache: Path
     clock: Callable[[], datetime]
     warnings: list[str] = field(default_factory=list)
-    seconds: float = SECONDS
+    seconds: float = MAX_READING_SECONDS
 
     @cached_property
     def documents(self) -> list[Source]:
@@ -102,20 +102,20 @@ class SourceCatalog:
             self._refresh(sources, progress, cancelled)
 
     def _refresh(self, sources: list[Source], progress: Progress, cancelled: Cancelled) -> None:
-        if not self.index.is_kept and len(self.sessions) > WITHOUT_INDEX:
-            sources = [*self.documents, *self.sessions[:WITHOUT_INDEX]]
+        if not self.index.is_kept and len(self.sessions) > MAX_SESSIONS_WITHOUT_INDEX:
+            sources = [*self.documents, *self.sessions[:MAX_SESSIONS_WITHOUT_INDEX]]
         keys = {key_of(source): source for source in sources}
-        known = self.index.known(keys)
+        known = self.index.indexed_sources(keys)
         unread = [source for key, source in keys.items() if self._is_unread(source, known.get(key))]
         if unread:
             left = self._read(unread, progress, cancelled)
-            known = self.index.known(keys)
+            known = self.index.indexed_sources(keys)
             if left:
                 self.warnings.append(
                     f"{left} of {len(sources)} sources are not read yet; the next recall goes on with them"
                 )
         wanted = {
-            found.number: _titled(source, found)
+            found.number: _with_title(source, found)
             for key, source in keys.items()
             if (found := known.get(key)) is not None and self._has(source, found)
         }
@@ -137,19 +137,19 @@ class SourceCatalog:
         started = time.monotonic()
         deadline, slowest = started + self.seconds, 0.0
 
-        def stopped() -> bool:
+        def is_stopped() -> bool:
             # The next source may take as long as the slowest so far.
             return cancelled() or time.monotonic() + slowest > deadline
 
         progress("Reading sources", 0, len(unread))
         batch: list[ReadSource] = []
         done = 0
-        with closing(read_in_order(unread, self.places, stopped)) as sources:
+        with closing(read_in_order(unread, self.places, is_stopped)) as sources:
             for done, read in enumerate(sources, 1):
                 slowest, started = max(slowest, time.monotonic() - started), time.monotonic()
                 self.warnings += read.problems
                 batch.append(read)
-                if len(batch) >= AT_ONCE:
+                if len(batch) >= SOURCES_PER_TRANSACTION:
                     self.index.put(batch, self.clock())
                     batch = []
                 progress("Reading sources", done, len(unread))
@@ -161,7 +161,7 @@ class SourceCatalog:
         if not self.index.is_kept:
             return
         now = self.clock()
-        old = self.index.unchecked(now - RESTED, SWEPT)
+        old = self.index.unchecked_sources(now - RECHECK_AFTER, MAX_SWEPT_SOURCES)
         if not old:
             return
         if gone := [number for number, path in old if number not in wanted and not Path(path).exists()]:
@@ -179,7 +179,7 @@ class SourceCatalog:
         vectors = self.index.embed([each.text for each in queries])
         assert vectors is not None
         asked = [
-            (self.index.candidates(each.terms, vector, phases, POOL), replace(each, vector=vector))
+            (self.index.candidates(each.terms, vector, phases, PHASE_CANDIDATES), replace(each, vector=vector))
             for each, vector in zip(queries, vectors, strict=True)
         ]
         numbers = {n for found, _ in asked for n, _ in (*found.lexical, *found.semantic)}
@@ -187,7 +187,7 @@ class SourceCatalog:
             return []
         rankings = rank(self.index, [(found, replace(each, limit=len(numbers))) for found, each in asked])
         ranked = fuse_wordings(rankings, [each.text for each in queries])
-        records = self.index.found([place.n for place in ranked])
+        records = self.index.passages_by_number([place.n for place in ranked])
         return [
             SourceHit(place.n, *records[place.n], place.match, place.relevance)
             for place in ranked
@@ -195,6 +195,6 @@ class SourceCatalog:
         ]
 
 
-def _titled(source: Source, known: IndexedSource) -> Source:
+def _with_title(source: Source, known: IndexedSource) -> Source:
     """The source under the name that it gives itself."""
     return replace(source, title=known.title) if known.title != source.title else source

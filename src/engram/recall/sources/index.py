@@ -17,10 +17,10 @@ from engram.model.lazy import dataclass
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements
-from engram.store.sqlite.connection import connect, immediate, split_statements
+from engram.store.sqlite.connection import connect, split_statements, write_transaction
 from engram.store.sqlite.search import best_rows, document_frequencies
 from engram.store.sqlite.vectors import Matrix
-from engram.text.tokens import prune
+from engram.text.tokens import prune_terms
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -125,7 +125,7 @@ class SourceIndex:
         """Close the file."""
         self._db.close()
 
-    def known(self, keys: Collection[str]) -> dict[str, IndexedSource]:
+    def indexed_sources(self, keys: Collection[str]) -> dict[str, IndexedSource]:
         """What is known about the sources with these names, by name."""
         rows = self._rows("known", json.dumps(list(keys)))
         return {
@@ -177,7 +177,7 @@ class SourceIndex:
         for name in ("drop_texts", "drop_docs", "drop_source"):
             self._db.execute(_statements()[name], (number,))
 
-    def unchecked(self, before: datetime, most: int) -> list[tuple[int, str]]:
+    def unchecked_sources(self, before: datetime, most: int) -> list[tuple[int, str]]:
         """Some sources that nobody has asked for since then, with their paths."""
         return [(number, path) for number, _, path in self._rows("unchecked", before.timestamp(), most)]
 
@@ -198,7 +198,7 @@ class SourceIndex:
         """What each retriever finds among the wanted sources, the best of each group of kinds."""
         total = int(next(self._rows("total"))[0])
         frequency = document_frequencies(self._db, terms, total)
-        kept = prune(frequency)
+        kept = prune_terms(frequency)
         passages = self._wanted_passages()
         by_words = self._lexical(kept) if kept else []
         return Candidates(
@@ -271,7 +271,7 @@ class SourceIndex:
             flat = np.frombuffer(b"".join(blob for _, blob in some), dtype=np.float16).astype(np.float32)
             yield [n for n, _ in some], flat.reshape(len(some), -1)
 
-    def found(self, numbers: Sequence[int]) -> dict[int, tuple[Source, SourcePassage]]:
+    def passages_by_number(self, numbers: Sequence[int]) -> dict[int, tuple[Source, SourcePassage]]:
         """Passages by their numbers, each with its source."""
         made = {}
         for n, source, section, text, moment in self._rows("found", json.dumps(list(numbers))):
@@ -309,7 +309,7 @@ class SourceIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with immediate(self._db):
+        with write_transaction(self._db):
             yield
 
 

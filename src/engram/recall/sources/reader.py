@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["PassageRow", "ReadSource", "SecondReader", "read_in_order", "read_source"]
 
-EMBEDDED = 500
+MAX_EMBEDDED_CHARACTERS = 500
 """Characters of a passage that are embedded: its subject is at its beginning, and the words of the rest are searched."""
-SHARED = 64
+MIN_SHARED_SOURCES = 64
 """Sources from which on a second process is worth its start, which takes as long as reading five of them."""
-SENT_AHEAD = 3
+MAX_SENT_AHEAD = 3
 """Sources that the second process has waiting, so that it never has to."""
-HELD = 64
+MAX_READ_AHEAD = 64
 """Sources read before one that is still being read; they are stored in their order."""
-WAIT_S = 0.1
+POLL_SECONDS = 0.1
 """How long an answer is waited for before asking whether somebody wants to stop."""
 SILENT_S, ENDED_S = 5.0, 2.0
 """Seconds without an answer, while nothing else is left to do, after which the second process is given up; and for which its end is waited for."""
@@ -95,7 +95,9 @@ def _rows(passages: Sequence[SourcePassage]) -> Iterator[PassageRow]:
     from engram.store.sqlite.writer import to_blob
     from engram.text.tokens import marked_terms, tokens
 
-    vectors = StaticEmbedder().embed([f"{passage.section}\n{passage.text}"[:EMBEDDED] for passage in passages])
+    vectors = StaticEmbedder().embed(
+        [f"{passage.section}\n{passage.text}"[:MAX_EMBEDDED_CHARACTERS] for passage in passages]
+    )
     for passage, vector in zip(passages, vectors, strict=True):
         yield PassageRow(
             passage.section,
@@ -111,36 +113,40 @@ def read_in_order(
     sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool]
 ) -> Generator[ReadSource, None, None]:
     """The sources as they are indexed, in their order, until `stopped` says so."""
-    second = SecondReader.started(places) if len(sources) >= SHARED else None
+    second = SecondReader.start(places) if len(sources) >= MIN_SHARED_SOURCES else None
     try:
-        yield from _alone(sources, places, stopped) if second is None else _shared(sources, places, stopped, second)
+        yield from (
+            _read_alone(sources, places, stopped)
+            if second is None
+            else _read_with_second(sources, places, stopped, second)
+        )
     finally:
         if second is not None:
             second.close()
 
 
-def _alone(sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool]) -> Iterator[ReadSource]:
+def _read_alone(sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool]) -> Iterator[ReadSource]:
     for source in sources:
         if stopped():
             return
         yield read_source(source, places)
 
 
-def _shared(
+def _read_with_second(
     sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool], second: "SecondReader"
 ) -> Iterator[ReadSource]:
     """Each process takes the next source; the second one has some waiting."""
     waiting, ready, turn = deque(range(len(sources))), dict[int, ReadSource](), 0
     while turn < len(sources) and not stopped():
-        while waiting and len(second.pending) < SENT_AHEAD and second.send(waiting[0], sources[waiting[0]]):
+        while waiting and len(second.pending) < MAX_SENT_AHEAD and second.send(waiting[0], sources[waiting[0]]):
             waiting.popleft()
-        idle = not waiting or waiting[0] - turn >= HELD
+        idle = not waiting or waiting[0] - turn >= MAX_READ_AHEAD
         if not idle:
             number = waiting.popleft()
             ready[number] = read_source(sources[number], places)
-        ready.update(second.received(WAIT_S if idle and turn not in ready else 0))
+        ready.update(second.collect_answers(POLL_SECONDS if idle and turn not in ready else 0))
         # What a process that failed had waiting is read here.
-        waiting.extendleft(sorted(second.lost(), reverse=True))
+        waiting.extendleft(sorted(second.take_back_pending(), reverse=True))
         while turn in ready:
             yield ready.pop(turn)
             turn += 1
@@ -175,7 +181,7 @@ class SecondReader:
         self._send(places)
 
     @classmethod
-    def started(cls, places: SourcePlaces) -> "SecondReader | None":
+    def start(cls, places: SourcePlaces) -> "SecondReader | None":
         """The process; None where there is no processor for it, or no Python to run it with."""
         if _processors() < 2 or not Path(sys.executable or "").name.lower().startswith("python"):
             return None
@@ -198,7 +204,7 @@ class SecondReader:
             self._failed = True
         return not self._failed
 
-    def received(self, wait: float) -> dict[int, ReadSource]:
+    def collect_answers(self, wait: float) -> dict[int, ReadSource]:
         """The sources that were read meanwhile, by their numbers; waits for the first one so many seconds."""
         from queue import Empty
 
@@ -214,7 +220,7 @@ class SecondReader:
         self._failed = self._failed or self._waited >= SILENT_S
         return found
 
-    def lost(self) -> list[int]:
+    def take_back_pending(self) -> list[int]:
         """The numbers of the sources that it will not answer any more, once."""
         lost = list(self.pending) if self._failed else []
         if lost:

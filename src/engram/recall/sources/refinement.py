@@ -12,9 +12,9 @@ from engram.text.display import one_line
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-CONSIDERED = 12
+MAX_CONSIDERED_PASSAGES = 12
 """Passages of one phase that the model chooses from."""
-_LONGEST = 1_600
+_MAX_PASSAGE_CHARACTERS = 1_600
 
 
 @dataclass(slots=True)
@@ -34,7 +34,9 @@ class SourceRefiner:
 
         if self._failed or not passages:
             return None
-        listed = "\n".join(f"{number}. {one_line(text)[:_LONGEST]}" for number, text in enumerate(passages, 1))
+        listed = "\n".join(
+            f"{number}. {one_line(text)[:_MAX_PASSAGE_CHARACTERS]}" for number, text in enumerate(passages, 1)
+        )
         try:
             answer = self.model.ask("passages", ChosenPassages, {"question": question, "passages": listed})
         except ModelError as error:

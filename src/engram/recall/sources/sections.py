@@ -11,11 +11,11 @@ from engram.model.errors import Refused
 from engram.recall.sources.sessions import SpokenLine
 from engram.text.markup import strip_comments
 
-LONGEST_PASSAGE = 1_000
+MAX_PASSAGE_CHARACTERS = 1_000
 """Characters of a passage; a longer paragraph is cut at a line or a sentence."""
-MOST_PASSAGES = 400
+MAX_PASSAGES = 400
 """Passages of one file."""
-BETWEEN = " › "
+HEADING_SEPARATOR = " › "
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _LONGEST_HEADING = 120
@@ -29,10 +29,10 @@ def file_content(source: Source) -> SourceContent:
     about = f"{title} {described}" if source.kind == "skill" else title
     passages = [SourcePassage(described, "", source.modified, about)] if described else []
     for section, part in _sections(strip_comments(body_of(text), unclosed=False)):
-        if len(passages) >= MOST_PASSAGES:
+        if len(passages) >= MAX_PASSAGES:
             break
         passages += [SourcePassage(piece, section, None, f"{about} {section}".strip()) for piece in _pieces(part)]
-    return SourceContent(tuple(passages[:MOST_PASSAGES]), title if source.kind == "skill" else "")
+    return SourceContent(tuple(passages[:MAX_PASSAGES]), title if source.kind == "skill" else "")
 
 
 def session_content(directory: str, lines: Iterable[SpokenLine]) -> SourceContent:
@@ -42,7 +42,7 @@ def session_content(directory: str, lines: Iterable[SpokenLine]) -> SourceConten
     size = 0
     for line in lines:
         is_new = line.role == "user" and any(one.role != "tool" for one in gathered)
-        if gathered and (is_new or size + len(line.text) > LONGEST_PASSAGE):
+        if gathered and (is_new or size + len(line.text) > MAX_PASSAGE_CHARACTERS):
             passages.append(_exchange(gathered))
             gathered, size = [], 0
         gathered.append(line)
@@ -81,10 +81,10 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
         if heading is None:
             lines.append(line)
             continue
-        yield BETWEEN.join(name for _, name in path), "\n".join(lines)
+        yield HEADING_SEPARATOR.join(name for _, name in path), "\n".join(lines)
         depth, lines = len(heading[1]), []
         path = [*(one for one in path if one[0] < depth), (depth, _title(heading[2]))]
-    yield BETWEEN.join(name for _, name in path), "\n".join(lines)
+    yield HEADING_SEPARATOR.join(name for _, name in path), "\n".join(lines)
 
 
 def _title(text: str) -> str:
@@ -98,7 +98,7 @@ def _pieces(text: str) -> Iterator[str]:
     gathered = ""
     for paragraph in re.split(r"\n[ \t]*\n", text):
         for part in _cut(paragraph.strip("\n").rstrip()):
-            if gathered and len(gathered) + len(part) > LONGEST_PASSAGE:
+            if gathered and len(gathered) + len(part) > MAX_PASSAGE_CHARACTERS:
                 yield gathered
                 gathered = ""
             gathered = f"{gathered}\n\n{part}" if gathered else part
@@ -107,9 +107,13 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(paragraph: str) -> Iterator[str]:
-    while len(paragraph) > LONGEST_PASSAGE:
-        end = max(paragraph.rfind(mark, 0, LONGEST_PASSAGE) + 1 for mark in ("\n", ". ", "? ", "! ", "。"))
-        end = end if end > LONGEST_PASSAGE // 3 else paragraph.rfind(" ", 0, LONGEST_PASSAGE) + 1 or LONGEST_PASSAGE
+    while len(paragraph) > MAX_PASSAGE_CHARACTERS:
+        end = max(paragraph.rfind(mark, 0, MAX_PASSAGE_CHARACTERS) + 1 for mark in ("\n", ". ", "? ", "! ", "。"))
+        end = (
+            end
+            if end > MAX_PASSAGE_CHARACTERS // 3
+            else paragraph.rfind(" ", 0, MAX_PASSAGE_CHARACTERS) + 1 or MAX_PASSAGE_CHARACTERS
+        )
         yield paragraph[:end].rstrip()
         paragraph = paragraph[end:].lstrip("\n")
     if paragraph.strip():

@@ -13,15 +13,15 @@ from engram.agents.transcripts.session import Problems, StoredSession
 from engram.agents.transcripts.stores import reader_of
 from engram.agents.transcripts.transcript import TranscriptTurn
 from engram.model.lazy import dataclass
-from engram.text.display import cut, word
+from engram.text.display import cut, safe_word
 
-READ = 51_200
+MAX_READ_BYTES = 51_200
 """Bytes of a session's turns that are read for a question: its end."""
-TAIL = 2 * 1024 * 1024
+TRANSCRIPT_TAIL_BYTES = 2 * 1024 * 1024
 """Bytes at the end of a transcript in which they are looked for; most of a transcript are results of tools."""
-LONGEST_TURN = 2_000
+MAX_TURN_CHARACTERS = 2_000
 """Characters of one turn that are kept."""
-LONGEST_RESULT = 120
+MAX_RESULT_CHARACTERS = 120
 """Characters of the first line that a tool returned."""
 _BEYOND, _SEARCHED = 400, 4_000
 
@@ -45,7 +45,7 @@ def find_sessions(places: SourcePlaces, problems: Problems) -> list[Source]:
                 found.extend(reader.sessions(root, problems))
             except Exception as error:
                 problems.add(root, error)
-    here = [one for one in found if not one.directory or places.holds(one.directory)]
+    here = [one for one in found if not one.directory or places.is_in_project(one.directory)]
     here.sort(key=lambda one: (one.modified, one.name), reverse=True)
     return [Source("session", one.name, one.path, one.stamp, one.modified, _title(one), one) for one in here]
 
@@ -66,7 +66,7 @@ def short_name(source: Source) -> str:
     """A handle for a session on every line of it: the beginning of its id, or the end of one that begins with the time."""
     assert source.session is not None
     name = _id_of(source.session)
-    return word(name[-8:] if session_store(source.session.harness).has_leading_time else name[:8])
+    return safe_word(name[-8:] if session_store(source.session.harness).has_leading_time else name[:8])
 
 
 def _id_of(session: StoredSession) -> str:
@@ -75,7 +75,7 @@ def _id_of(session: StoredSession) -> str:
     return name.rpartition(prefix)[2] if prefix else name
 
 
-def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine]]:
+def spoken_lines(source: Source, most: int = MAX_READ_BYTES) -> tuple[str, list[SpokenLine]]:
     """The folder of a session, and its last turns within so many bytes, in their order; the last one whatever its size.
 
     Raises `OSError` if the session cannot be read.
@@ -83,7 +83,7 @@ def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine
     assert source.session is not None
     reader = reader_of(source.session.harness)
     size = source.session.stamp[0] if source.session.grows else 0
-    reading = reader.read(source.session, max(0, size - TAIL))
+    reading = reader.read(source.session, max(0, size - TRANSCRIPT_TAIL_BYTES))
     kept: deque[tuple[TranscriptTurn, str]] = deque()
     used = 0
     for turn in reading.transcript.turns:
@@ -92,13 +92,13 @@ def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine
             used += _size(turn, text)
             while used > most and len(kept) > 1:
                 used -= _size(*kept.popleft())
-    return reading.transcript.directory, _redacted(kept)
+    return reading.transcript.directory, _redact_turns(kept)
 
 
 def is_here(source: Source, directory: str, places: SourcePlaces) -> bool:
     """Whether a session belongs to the project: by its folder, or where it names none by the folder it is kept in."""
     if directory:
-        return places.holds(directory)
+        return places.is_in_project(directory)
     assert source.session is not None
     find_folders = find_agent(source.session.harness).load_finders().own_folders
     return find_folders is not None and source.path.parent in find_folders(places)
@@ -108,26 +108,26 @@ def _beginning(turn: TranscriptTurn) -> str:
     """What may be shown of a turn, and a little more: a secret at the cut is recognised only as a whole."""
     if turn.role == "tool":
         first = next((line.strip() for line in turn.content[:_SEARCHED].splitlines() if line.strip()), "")
-        return first[: LONGEST_RESULT + _BEYOND]
-    return turn.content[: LONGEST_TURN + _BEYOND + _SEARCHED].strip()[: LONGEST_TURN + _BEYOND]
+        return first[: MAX_RESULT_CHARACTERS + _BEYOND]
+    return turn.content[: MAX_TURN_CHARACTERS + _BEYOND + _SEARCHED].strip()[: MAX_TURN_CHARACTERS + _BEYOND]
 
 
 def _size(turn: TranscriptTurn, text: str) -> int:
-    longest = LONGEST_RESULT if turn.role == "tool" else LONGEST_TURN
+    longest = MAX_RESULT_CHARACTERS if turn.role == "tool" else MAX_TURN_CHARACTERS
     return len(text[:longest].encode("utf-8", "replace")) + len(turn.role) + 2
 
 
-def _redacted(kept: Collection[tuple[TranscriptTurn, str]]) -> list[SpokenLine]:
+def _redact_turns(kept: Collection[tuple[TranscriptTurn, str]]) -> list[SpokenLine]:
     """The turns as they may be shown. All are searched for secrets at once, which costs half of searching each."""
     from engram.gates.secrets.scan import redact
-    from engram.gates.shape import RECORD
-    from engram.sessions.observations import storable
+    from engram.gates.shape import RECORD_SEPARATOR
+    from engram.sessions.observations import make_storable
 
-    texts = redact(RECORD.join(text for _, text in kept))[0].split(RECORD)
+    texts = redact(RECORD_SEPARATOR.join(text for _, text in kept))[0].split(RECORD_SEPARATOR)
     if len(texts) != len(kept):
         texts = [redact(text)[0] for _, text in kept]
     lines = []
     for (turn, _), text in zip(kept, texts, strict=True):
-        longest = LONGEST_RESULT if turn.role == "tool" else LONGEST_TURN
-        lines.append(SpokenLine(turn.role, storable(cut(text, longest)), turn.at))
+        longest = MAX_RESULT_CHARACTERS if turn.role == "tool" else MAX_TURN_CHARACTERS
+        lines.append(SpokenLine(turn.role, make_storable(cut(text, longest)), turn.at))
     return lines

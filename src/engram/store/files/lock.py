@@ -13,7 +13,7 @@ from engram.disk import FILE_MODE, open_plain
 from engram.model.errors import StoreBusy, StoreReadOnly
 
 DEFAULT_DEADLINE = 30.0
-LONG = 1.0
+LONG_WAIT_SECONDS = 1.0
 """Seconds from which on a writer that is waited for may be stuck; whoever waits less meets an ordinary write."""
 
 
@@ -35,7 +35,7 @@ class WriterLock:
         _living.add(self)
 
     @contextlib.contextmanager
-    def held(self, deadline: float = DEFAULT_DEADLINE) -> Iterator[None]:
+    def hold(self, deadline: float = DEFAULT_DEADLINE) -> Iterator[None]:
         """Hold the lock for a block. Raises `StoreBusy` when the deadline passes."""
         started, process, thread_lock = time.monotonic(), os.getpid(), self._thread_lock
         if not thread_lock.acquire(timeout=deadline):
@@ -75,7 +75,7 @@ class WriterLock:
         self._waiting = descriptor
         try:
             waiter.start()
-            if waiter.granted(left):
+            if waiter.wait_for_lock(left):
                 return descriptor
         finally:
             self._waiting = None
@@ -95,7 +95,7 @@ class WriterLock:
             self._descriptor = None
 
     def _busy(self, deadline: float) -> StoreBusy:
-        if deadline < LONG:
+        if deadline < LONG_WAIT_SECONDS:
             return StoreBusy(f"another process is writing to {self._path.parent}")
         return StoreBusy(
             f"another process has been writing to {self._path.parent} for {deadline:.0f} s; try again, "
@@ -130,7 +130,7 @@ class _Waiter(threading.Thread):
                 os.close(self._descriptor)
             self._done.set()
 
-    def granted(self, timeout: float) -> bool:
+    def wait_for_lock(self, timeout: float) -> bool:
         """Wait for the lock; after a timeout this thread closes it once granted."""
         try:
             if self._done.wait(timeout):

@@ -54,9 +54,9 @@ class Stamp:
         return replace(self, ctime_ns=-1) if is_ambiguous else self
 
 
-UNSEEN = Stamp(0, 0, 0, 0)
+UNSEEN_STAMP = Stamp(0, 0, 0, 0)
 """The stamp of no file: a file recorded with it is read again."""
-UNREACHABLE = Stamp(-1, -1, -1, -1)
+UNREACHABLE_STAMP = Stamp(-1, -1, -1, -1)
 """The stamp of a file whose folder may not be entered: it may well exist."""
 
 
@@ -77,7 +77,7 @@ def stamp_of(path: Path | str) -> Stamp | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return UNREACHABLE
+        return UNREACHABLE_STAMP
     return _stamp(found)
 
 
@@ -155,7 +155,7 @@ def write_data(path: Path | str, data: bytes, expected: Stamp | None) -> Stamp |
     """
     fresh = ""
     try:
-        fresh, found = _written(path, data)
+        fresh, found = _write_temporary(path, data)
         ours = _stamp(found)
         placed = (expected is None and _place_new(fresh, path)) or _replace(fresh, path, expected, ours)
         return _placed_stamp(path, ours) if placed else None
@@ -173,7 +173,7 @@ def _placed_stamp(path: Path | str, ours: Stamp) -> Stamp:
     return (current if current is not None and current.has_same_content(ours) else ours).to_record(time.time_ns())
 
 
-def _written(path: Path | str, data: bytes) -> tuple[str, os.stat_result]:
+def _write_temporary(path: Path | str, data: bytes) -> tuple[str, os.stat_result]:
     try:
         return write_temporary(path, data, sync=False)
     except FileNotFoundError:

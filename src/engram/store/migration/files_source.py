@@ -27,7 +27,7 @@ from engram.store.files.states import named as named_states
 from engram.store.files.states import sessions as session_files
 from engram.store.files.states import tasks as task_files
 from engram.store.files.states import verdicts
-from engram.store.files.store.purge_plan import unfinished
+from engram.store.files.store.purge_plan import has_unfinished_purge
 from engram.store.home import Home
 from engram.store.migration.records import (
     Counts,
@@ -37,14 +37,14 @@ from engram.store.migration.records import (
     StateSnapshot,
     VectorsById,
     digest,
-    portable,
+    make_portable,
 )
 from engram.store.records import highest_numbers, image
 from engram.store.sqlite.writer import from_blob
 
 LOCK_SECONDS = 10.0
 """How long to wait for a decision in progress."""
-EXAMPLES = 3
+MAX_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class FilesSource:
         with contextlib.ExitStack() as locked:
             if self.home.lock.exists():
                 with contextlib.suppress(EngramError):
-                    locked.enter_context(WriterLock(self.home.lock).held(LOCK_SECONDS))
+                    locked.enter_context(WriterLock(self.home.lock).hold(LOCK_SECONDS))
             self._journal_end, self._usage_end = self._journal.end(), self._usage.end()
         decisions, images = self._read_journal()
         self._purged = frozenset(i for i, latest in self._latest.items() if latest.digest is None)
@@ -194,7 +194,7 @@ class FilesSource:
 
     def journal(self, cursor: str = "") -> Iterator[JournalRecord]:
         """Decisions after a cursor, in order."""
-        for placed in self._entries(self._resumed(cursor)):
+        for placed in self._entries(self._resume_position(cursor)):
             entry, start, end = placed.entry, placed.start, placed.end
             images = tuple(self._image(change, start) for change in _last_changes(placed))
             cursor = json.dumps([start.month, start.offset, end.offset, entry.seq])
@@ -203,7 +203,7 @@ class FilesSource:
                 entry.at, entry.op, entry.actor, entry.reason, entry.session, images, cursor, size, entry.extra
             )
 
-    def _resumed(self, cursor: str) -> Position:
+    def _resume_position(self, cursor: str) -> Position:
         if not cursor:
             return Position()
         month, start, end, seq = json.loads(cursor)
@@ -214,7 +214,7 @@ class FilesSource:
         return Position(month, end)
 
     def _image(self, change: AfterImage, start: Position) -> MemoryImage:
-        latest, after = self._latest[change.id], portable(change.after, self.positions)
+        latest, after = self._latest[change.id], make_portable(change.after, self.positions)
         current = latest.start == start and latest.is_own
         return MemoryImage(change.id, after, after if current else None, change.file if is_team(change.file) else "")
 
@@ -235,15 +235,15 @@ class FilesSource:
 
     def check(self) -> None:
         """Raise `StoreError` for an interrupted purge, or for hand edits that are not in the journal: they would be lost."""
-        if unfinished(self.home):
+        if has_unfinished_purge(self.home):
             raise StoreError(
                 f"a purge of {self.place} was interrupted; complete it with `engram sync --home {self.place}`"
             )
         pending, faulty = self._compare_files(self._index.stamps(self._journal_end))
         self.notes += [f"not migrated: {fault}" for fault in faulty]
         if pending:
-            shown = "; ".join(pending[:EXAMPLES])
-            more = f" (and {len(pending) - EXAMPLES} more)" if len(pending) > EXAMPLES else ""
+            shown = "; ".join(pending[:MAX_EXAMPLES])
+            more = f" (and {len(pending) - MAX_EXAMPLES} more)" if len(pending) > MAX_EXAMPLES else ""
             raise StoreError(
                 f"{self.place} has hand edits that are not in its journal yet: {shown}{more}. Run "
                 f"`engram sync --home {self.place}` first; a migration does not change its source"

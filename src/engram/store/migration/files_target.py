@@ -137,7 +137,7 @@ class FilesTarget:
         except OSError as error:
             raise StoreReadOnly(f"cannot create {self._root.parent}: {error.strerror}") from error
         self._home = open_home(self._staging)
-        self._open.enter_context(WriterLock(self._home.lock).held(1.0))
+        self._open.enter_context(WriterLock(self._home.lock).hold(1.0))
         self._journal = Journal(self._home.journal, self._home.quarantine)
         self._usage = Usage(self._home.usage)
         self._ledger = Ledger(self._home.ledger, self._home.quarantine)
@@ -182,7 +182,7 @@ class FilesTarget:
             embedder=vectors if self._embedder is not None else None,
         )
         try:
-            with context.lock.held():
+            with context.lock.hold():
                 self.notes += rebuild(context, progress).problems
         except EmbedderError as error:
             self.notes.append(f"the index will be built when the store is first opened: {error}")

@@ -22,7 +22,7 @@ from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
 from engram.store.ledger import decode_event, ledger_owner, to_fields
 from engram.store.migration.records import (
-    BATCH,
+    ROWS_PER_BATCH,
     Counts,
     GateVerdict,
     JournalRecord,
@@ -31,7 +31,7 @@ from engram.store.migration.records import (
     StateSnapshot,
     VectorsById,
     batches,
-    portable,
+    make_portable,
 )
 from engram.store.postgres.adapters import from_binary
 from engram.store.postgres.ledger import heads
@@ -53,7 +53,7 @@ _POLL = 0.02
 _TABLES = ("documents", "postings", "memory_vectors")
 """Vacuumed at the end: index-only scans need their visibility maps."""
 NUL = r"\u0000"
-COUNTED = 20_000
+DOCUMENTS_PER_COUNT = 20_000
 """Documents whose terms are counted per transaction."""
 
 
@@ -134,7 +134,7 @@ class PostgresSource:
 
     def uses(self, after: int = 0) -> Iterator[Use]:
         """Uses after a position, in order."""
-        while rows := self._run("uses_behind", after=after, upto=self._usage_end, limit=BATCH):
+        while rows := self._run("uses_behind", after=after, upto=self._usage_end, limit=ROWS_PER_BATCH):
             for position, kind, signal, session, at, ids in rows:
                 yield Use(kind, tuple(ids), at, session, signal, position)
             after = rows[-1][0]
@@ -151,23 +151,23 @@ class PostgresSource:
                 yield JournalRecord(at, op, actor, reason, session, images.get(seq, ()), str(seq), size)
 
     def _headings(self, after: int) -> Iterator[tuple[Any, ...]]:
-        while rows := self._run("decisions_behind", after=after, upto=self._journal_end, limit=BATCH):
+        while rows := self._run("decisions_behind", after=after, upto=self._journal_end, limit=ROWS_PER_BATCH):
             yield from rows
             after = rows[-1][0]
 
     def _image(self, memory_id: str, after: str | None, stored: str | None) -> MemoryImage:
         """`stored` is empty if the memory equals its image, None if this is not its latest image."""
-        image = portable(json.loads(after), self.positions) if after is not None else None
+        image = make_portable(json.loads(after), self.positions) if after is not None else None
         if stored:
-            return MemoryImage(memory_id, image, portable(json.loads(stored), self.positions))
+            return MemoryImage(memory_id, image, make_portable(json.loads(stored), self.positions))
         return MemoryImage(memory_id, image, image if stored is not None else None)
 
     def events(self, known: Mapping[str, int]) -> Iterator[Event]:
         """Events after the known number of each ledger."""
         ranges = (
-            (session, after, min(head.seq, after + BATCH))
+            (session, after, min(head.seq, after + ROWS_PER_BATCH))
             for session, head in heads(self._store.context)
-            for after in range(known.get(session, 0), head.seq, BATCH)
+            for after in range(known.get(session, 0), head.seq, ROWS_PER_BATCH)
         )
         for some in batches(ranges, lambda wanted: (wanted[2] - wanted[1], 0)):
             names, after, upto = (list(column) for column in zip(*some, strict=True))
@@ -246,7 +246,7 @@ class PostgresTarget:
         self._database.run("begin_statistics")
         while True:
             with self._database.transaction(durable=False):
-                fresh = count_slice(self._database, COUNTED)
+                fresh = count_slice(self._database, DOCUMENTS_PER_COUNT)
             if not fresh:
                 return
             counted += fresh
@@ -287,7 +287,7 @@ class PostgresTarget:
         work += [("drop_states", {})]
         work += [("put_state", {"name": name, "value": to_text(value)}) for name, value in snapshot.states.items()]
         with self._batch():
-            self._database.all_of(work)
+            self._database.run_all(work)
             self._context.settings.set(paused=snapshot.paused or None)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
@@ -365,7 +365,7 @@ class PostgresTarget:
         if images:
             entries = [(one.id, seq, r.at, r.op) for seq, r in numbered for one in r.images]
             work.append(("load_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
-        self._database.all_of(work)
+        self._database.run_all(work)
 
     def _scope(self, ledger: str) -> str:
         return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
@@ -378,7 +378,7 @@ class PostgresTarget:
         ends = {event.session: (event.session, event.seq, event.digest) for event in batch}
         texts = ((row[0], row[-1]) for row in records)
         with _naming_record(texts), self._batch():
-            self._database.all_of(
+            self._database.run_all(
                 [
                     ("load_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
                     ("load_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),

@@ -22,7 +22,7 @@ from engram.store.records import from_image, image
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-BATCH = 1_000
+ROWS_PER_BATCH = 1_000
 """Rows per batch: enough to be fast, few enough to fit in memory and to repeat after a crash."""
 BATCH_BYTES = 16 << 20
 """The most bytes of a batch."""
@@ -122,7 +122,7 @@ def batches(items: Iterable[Item], weigh: Callable[[Item], tuple[int, int]]) -> 
     rows = size = 0
     for item in items:
         count, length = weigh(item)
-        if pending and (rows + count > BATCH or size + length > BATCH_BYTES):
+        if pending and (rows + count > ROWS_PER_BATCH or size + length > BATCH_BYTES):
             yield pending
             pending, rows, size = [], 0, 0
         pending.append(item)
@@ -194,13 +194,13 @@ def watermark(after: Image) -> int:
     return seq if isinstance(seq, int) else 0
 
 
-def portable(after: Image, positions: "array[int]") -> Image:
+def make_portable(after: Image, positions: "array[int]") -> Image:
     """The image with the number of uses folded in, for a store with uses at these positions."""
     seq = watermark(after)
     return _with_watermark(after, bisect_left(positions, seq)) if after is not None and seq else after
 
 
-def localized(record: JournalRecord, positions: "array[int]") -> JournalRecord:
+def make_local(record: JournalRecord, positions: "array[int]") -> JournalRecord:
     """The reverse, for all images of a decision: the position after that many uses."""
     if not any(watermark(one.after) or watermark(one.stored) for one in record.images):
         return record

@@ -22,7 +22,7 @@ from engram.store.migration.records import (
     VectorsById,
     batches,
     digests,
-    localized,
+    make_local,
 )
 from engram.store.protocol import Progress
 from engram.store.sources import utc_now
@@ -193,14 +193,14 @@ def _load_journal(
             f"{len(positions)} were copied. Start over with an empty target"
         )
 
-    def prepared() -> Iterator[tuple[tuple[int, int, int], Callable[[], None]]]:
+    def prepare_writes() -> Iterator[tuple[tuple[int, int, int], Callable[[], None]]]:
         for records in batches(source.journal(state.journal), lambda record: (len(record.images), record.size)):
             current = [image.id for record in records for image in record.images if image.stored is not None]
             size = sum(len(record.images) for record in records), len(current), len(records)
-            local = [localized(record, positions) for record in records]
+            local = [make_local(record, positions) for record in records]
             yield size, target.journal_writer(local, _vectors(current, source, target))
 
-    for size, write in _prefetched(prepared()):
+    for size, write in _prefetch(prepare_writes()):
         write()
         yield size
 
@@ -210,7 +210,7 @@ def _vectors(ids: list[str], source: "MigrationSource", target: "MigrationTarget
     return source.vectors(ids) if same and ids else {}
 
 
-def _prefetched(items: Iterator[Item]) -> Iterator[Item]:
+def _prefetch(items: Iterator[Item]) -> Iterator[Item]:
     """The same items; the next one is made in a thread while the caller uses the current one."""
     end = object()
     with ThreadPoolExecutor(1, "engram-prefetch") as worker:
@@ -230,7 +230,7 @@ def verify(source: "MigrationSource", target: "MigrationSource", progress: Progr
         f"{kind}: {here[kind]} at the source, {there[kind]} at the target" for kind in here if here[kind] != there[kind]
     ]
     total = here["uses"] + here["decisions"] + here["memories"] + here["images"] + here["events"]
-    found += _differences(_reported(_named(source), progress, total), _named(target))
+    found += _differences(_report_progress(_record_digests(source), progress, total), _record_digests(target))
     given, kept = source.snapshot().numbers, target.snapshot().numbers
     found += [
         f"highest number of {day}: {last} at the source, {kept.get(day, 0)} at the target"
@@ -240,7 +240,7 @@ def verify(source: "MigrationSource", target: "MigrationSource", progress: Progr
     return found + target.faults()
 
 
-def _exported(store: "MigrationSource") -> Iterator[Record]:
+def _all_records(store: "MigrationSource") -> Iterator[Record]:
     """All records of a store, as one stream."""
     yield store.snapshot()
     yield from store.uses()
@@ -248,11 +248,11 @@ def _exported(store: "MigrationSource") -> Iterator[Record]:
     yield from store.events({})
 
 
-def _named(store: "MigrationSource") -> Iterator[Named]:
-    return (named for record in _exported(store) for named in digests(record))
+def _record_digests(store: "MigrationSource") -> Iterator[Named]:
+    return (named for record in _all_records(store) for named in digests(record))
 
 
-def _reported(items: Iterator[Named], progress: Progress, total: int) -> Iterator[Named]:
+def _report_progress(items: Iterator[Named], progress: Progress, total: int) -> Iterator[Named]:
     for done, item in enumerate(items, 1):
         if done % REPORT_EVERY == 0:
             progress("verified", done, max(done, total))

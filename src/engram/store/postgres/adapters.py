@@ -18,7 +18,7 @@ _pack_size = struct.Struct(">i").pack
 class Texts(list[str]):
     """A `text[]` parameter. A plain list works, too, at four times the cost: psycopg inspects each item."""
 
-    def dumped(self, element_oid: int, encoding: str) -> bytes:
+    def to_binary(self, element_oid: int, encoding: str) -> bytes:
         """The array in the server's own binary form."""
         parts = [_pack_head(1, 0, element_oid, len(self), 1)]
         for text in self:
@@ -40,7 +40,7 @@ def register_texts(connection: "Connection") -> None:
         format = Format.BINARY
 
         def dump(self, obj: Texts) -> bytes:
-            return obj.dumped(text.oid, encoding)
+            return obj.to_binary(text.oid, encoding)
 
     connection.adapters.register_dumper(Texts, TextsDumper)
 
@@ -54,7 +54,7 @@ class HalfVector:
     def __init__(self, vector: "Vectors") -> None:
         self.vector = vector
 
-    def dumped(self) -> bytes:
+    def to_binary(self) -> bytes:
         """A halfvec: its length, an unused short, then big-endian halves."""
         return struct.pack(">hh", len(self.vector), 0) + self.vector.astype(">f2").tobytes()
 
@@ -65,7 +65,7 @@ class VectorArray:
     def __init__(self, vectors: "Sequence[Vectors]") -> None:
         self.vectors = vectors
 
-    def dumped(self, element_oid: int) -> bytes:
+    def to_binary(self, element_oid: int) -> bytes:
         """A one-dimensional array of halfvec."""
         import numpy as np
 
@@ -90,14 +90,14 @@ def register_vectors(connection: "Connection") -> None:
         format = Format.BINARY
 
         def dump(self, obj: HalfVector) -> bytes:
-            return obj.dumped()
+            return obj.to_binary()
 
     class VectorArrayDumper(Dumper):
         oid = array
         format = Format.BINARY
 
         def dump(self, obj: VectorArray) -> bytes:
-            return obj.dumped(element)
+            return obj.to_binary(element)
 
     connection.adapters.register_dumper(HalfVector, HalfVectorDumper)
     connection.adapters.register_dumper(VectorArray, VectorArrayDumper)

@@ -19,14 +19,14 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from engram.model.errors import StoreClosed
 from engram.model.forks import wait_for_imports
 from engram.store.postgres import adapters
-from engram.store.postgres.errors import explained, explanation, shown_url
+from engram.store.postgres.errors import shown_url, to_engram_error, translate_errors
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 60
 """How long a call waits for a free connection; each is in use for milliseconds."""
-MOST_CONNECTIONS = 10
+MAX_CONNECTIONS = 10
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 """Seconds between attempts to reach a server that is down, growing and randomized by half."""
 # Errors reach the caller as exceptions; without this, the pool would also print log lines to the terminal.
@@ -60,18 +60,18 @@ class Attempts:
     def make(self, connect: Callable[[], Made]) -> Made:
         """Call `connect` when it is this attempt's turn, and return its result."""
         if not self._failures:
-            return self._made(connect)
+            return self._try_connect(connect)
         with self._turn:
             if self._failures:
                 pause = min(FIRST_PAUSE * 2.0 ** min(self._failures - 1, 10), LONGEST_PAUSE)
                 self._ended.wait(pause * random.uniform(0.5, 1.5))
-            return self._made(connect)
+            return self._try_connect(connect)
 
     def outside(self, url: str) -> Connection:
         """A connection outside of the pool, in autocommit mode."""
         return self.make(lambda: _connect(url))
 
-    def _made(self, connect: Callable[[], Made]) -> Made:
+    def _try_connect(self, connect: Callable[[], Made]) -> Made:
         try:
             made = connect()
         except psycopg.Error as error:
@@ -109,7 +109,7 @@ class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
 
 def connect(url: str) -> Connection:
     """A connection outside of any pool, in autocommit mode."""
-    with explained(shown_url(url)):
+    with translate_errors(shown_url(url)):
         return _connect(url)
 
 
@@ -162,7 +162,7 @@ class Connections:
             kwargs=_defaults(url),
             connection_class=type("PooledConnection", (PooledConnection,), {"attempts": self._attempts}),
             min_size=0,
-            max_size=MOST_CONNECTIONS,
+            max_size=MAX_CONNECTIONS,
             max_idle=120,
             timeout=CONNECT_SECONDS,
             reconnect_timeout=CONNECT_SECONDS,
@@ -182,7 +182,7 @@ class Connections:
             except PoolTimeout as late:
                 if not self._lent or time.monotonic() > deadline:
                     # The pool's own error lacks the reason; the last attempt to connect has it.
-                    raise explanation(self._attempts.error or late, self.where) from late
+                    raise to_engram_error(self._attempts.error or late, self.where) from late
             else:
                 with _lock:
                     self._lent += 1
@@ -216,8 +216,8 @@ def _reset_after_fork() -> None:
 os.register_at_fork(before=wait_for_imports, after_in_child=_reset_after_fork)
 
 
-def shared(url: str) -> Connections:
-    """This process's connections to a URL; each caller calls `release` once."""
+def acquire_connections(url: str) -> Connections:
+    """This process's connections to a URL; each caller calls `release_connections` once."""
     with _lock:
         found = _by_url.get(url)
         if found is None:
@@ -226,7 +226,7 @@ def shared(url: str) -> Connections:
         return found
 
 
-def release(connections: Connections) -> None:
+def release_connections(connections: Connections) -> None:
     """End a caller's use; the last one closes the pool."""
     with _lock:
         connections.users -= 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CACHE_SECONDS = 2.0
 """Seconds until settings are read again: another process may re-embed or pause the store at any time."""
-FOLDING = 2
+FOLDING_VERSION = 2
 """The version of text folding and translation; a tenant's `folding` is the version of its index."""
 
 
@@ -77,7 +77,7 @@ class TenantSettings:
                 if self.get("embedder") is None:
                     self.set(embedder=self._embedder, dim=self._dim, generation=1)
                     if not self._database.run("memory_slice", after="", limit=1):
-                        self.set(folding=FOLDING)
+                        self.set(folding=FOLDING_VERSION)
         if self.can_embed() and self.get("dim") != self._dim:
             raise EmbedderError(
                 f"the store's vectors by {self._embedder} have {self.get('dim')} dimensions, this embedder makes "

@@ -14,21 +14,21 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import sql
 
-from engram.model.arguments import half_character
+from engram.model.arguments import half_character_error
 from engram.model.errors import EngramError, StoreClosed, StoreError, StoreUnreachable, UnknownVersion
 from engram.store.postgres.connections import (
-    MOST_CONNECTIONS,
+    MAX_CONNECTIONS,
     Connection,
     Connections,
     PooledConnection,
+    acquire_connections,
     connect,
     is_pooled,
-    release,
-    shared,
+    release_connections,
     warning_in,
 )
-from engram.store.postgres.errors import explained, explanation, shown_url
-from engram.store.postgres.schema import LATEST
+from engram.store.postgres.errors import shown_url, to_engram_error, translate_errors
+from engram.store.postgres.schema import LATEST_SCHEMA
 from engram.store.postgres.sql import statement
 
 Row = tuple[Any, ...]
@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 STATEMENT_SECONDS = 60
 LOCK_SECONDS = 20
 """How long a decision waits for earlier ones; each takes milliseconds."""
-LONGEST_HOURS = 6
+MAINTENANCE_HOURS = 6
 """How long building an index or a vacuum may take."""
 SETTLE_SECONDS = 60
 """How long to ask whether an unanswered commit succeeded; a standby may need to take over first."""
@@ -47,9 +47,13 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between two such questions, growing: hundreds of clients may ask a server that has just come back."""
 FORGOTTEN_DAYS, FORGET_EVERY = 1, 64
 """The age at which a writer's last commit is deleted, and after how many new writers, on average, that is checked."""
-NUMBERED = {"next_numbers": "last_document", "next_decisions": "last_seq", "next_uses": "last_position"}
+HIGHEST_NUMBER_STATEMENTS = {
+    "next_numbers": "last_document",
+    "next_decisions": "last_seq",
+    "next_uses": "last_position",
+}
 """The statements that take numbers from a sequence, and those that return the highest in use."""
-MOST_PASSED = 1_000_000
+MAX_SKIPPED_NUMBERS = 1_000_000
 _WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+engram\.", re.IGNORECASE)
 
 
@@ -75,7 +79,7 @@ class Database:
             if self._is_closed:
                 raise StoreClosed(f"the store on {self.where} is closed; open it again with `Engram.open()`")
             if self._shared is None:
-                self._shared = shared(self._url)
+                self._shared = acquire_connections(self._url)
             return self._shared
 
     def _reset_after_fork(self) -> None:
@@ -89,7 +93,7 @@ class Database:
         with self._opening:
             self._is_closed, connections, self._shared = True, self._shared, None
         if connections is not None:
-            release(connections)
+            release_connections(connections)
 
     # -- transactions
 
@@ -105,12 +109,12 @@ class Database:
         """
         current = self._current
         if current is not None:
-            with explained(self.where):
+            with translate_errors(self.where):
                 yield current
             return
-        with explained(self.where):
+        with translate_errors(self.where):
             connections = self.connections
-            connection = self._begun(connections, durable)
+            connection = self._open_transaction(connections, durable)
             process = os.getpid()
             self._mine.connection, self._mine.wrote, self._mine.process = connection, False, process
             try:
@@ -129,7 +133,7 @@ class Database:
                 if os.getpid() == process:
                     connections.give_back(connection)
 
-    def _begun(self, connections: Connections, durable: bool) -> PooledConnection:
+    def _open_transaction(self, connections: Connections, durable: bool) -> PooledConnection:
         """A connection with an open transaction."""
         settings = self._settings if durable else (*self._settings, _ASYNCHRONOUS)
 
@@ -141,14 +145,14 @@ class Database:
     def _check_version(self, newer: Row | None) -> None:
         if newer is not None:
             raise UnknownVersion(
-                f"{self.where} has schema {newer[0]}; this Engram supports up to {LATEST}. Update Engram on this machine"
+                f"{self.where} has schema {newer[0]}; this Engram supports up to {LATEST_SCHEMA}. Update Engram on this machine"
             )
 
     def _first_answer(
         self, connections: Connections, ask: Callable[[PooledConnection], Answer]
     ) -> tuple[PooledConnection, Answer]:
         """A connection and its first answer; connections that broke while idle are discarded."""
-        for _ in range(MOST_CONNECTIONS + 1):
+        for _ in range(MAX_CONNECTIONS + 1):
             connection = connections.take()
             try:
                 return connection, ask(connection)
@@ -201,7 +205,7 @@ class Database:
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST_PAUSE)
         raise StoreUnreachable(
-            f"{explanation(error, self.where)}; the commit was not confirmed: "
+            f"{to_engram_error(error, self.where)}; the commit was not confirmed: "
             "check whether it was written when the server is back"
         ) from error
 
@@ -224,13 +228,13 @@ class Database:
 
     def _pass_numbers_in_use(self, connection: PooledConnection) -> None:
         """Advance the sequences beyond this tenant's numbers: after a failover they may lag behind."""
-        for numbers, highest_in_use in NUMBERED.items():
+        for numbers, highest_in_use in HIGHEST_NUMBER_STATEMENTS.items():
             _begin(connection, (*self._settings, _ASYNCHRONOUS))
-            ((highest,),) = self.within(connection, statement(highest_in_use), {})
-            ((next_,),) = self.within(connection, statement(numbers), {"count": 1})
-            missing = min((highest or 0) - next_, MOST_PASSED)
+            ((highest,),) = self.run_on(connection, statement(highest_in_use), {})
+            ((next_,),) = self.run_on(connection, statement(numbers), {"count": 1})
+            missing = min((highest or 0) - next_, MAX_SKIPPED_NUMBERS)
             if missing > 0:
-                self.within(connection, statement(numbers), {"count": missing})
+                self.run_on(connection, statement(numbers), {"count": missing})
             connection.commit()
 
     @property
@@ -245,7 +249,7 @@ class Database:
         return mine if mine is not None and self._mine.process == os.getpid() else None
 
     @property
-    def _joined(self) -> PooledConnection:
+    def _current_connection(self) -> PooledConnection:
         """The connection of this thread's transaction."""
         current = self._current
         if current is None:
@@ -261,13 +265,13 @@ class Database:
         return bool(self.query("SELECT pg_is_in_recovery()", {})[0][0])
 
     @contextlib.contextmanager
-    def alone(self, **settings: str) -> Iterator[Connection]:
+    def maintenance_connection(self, **settings: str) -> Iterator[Connection]:
         """A connection outside of any transaction, for long work on whole tables by their owner.
 
         Settings apply to the whole connection; not through a pooler, where they would leak to its next client.
         """
-        wanted = {"statement_timeout": f"{LONGEST_HOURS}h", "lock_timeout": f"{LOCK_SECONDS}s", **settings}
-        with connect(self._url) as connection, explained(self.where):
+        wanted = {"statement_timeout": f"{MAINTENANCE_HOURS}h", "lock_timeout": f"{LOCK_SECONDS}s", **settings}
+        with connect(self._url) as connection, translate_errors(self.where):
             if not is_pooled(connection):
                 for name, value in wanted.items():
                     connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
@@ -275,7 +279,7 @@ class Database:
 
     def vacuum(self, tables: Sequence[str]) -> None:
         """Make the space of deleted rows reusable."""
-        with self.alone() as connection:
+        with self.maintenance_connection() as connection:
             names = ", ".join(f"engram.{table}" for table in tables)
             connection.execute(f"VACUUM (SKIP_LOCKED) {names}".encode())
 
@@ -289,25 +293,25 @@ class Database:
         """The same for a statement assembled at run time."""
         if self._current is None and _is_write(text):
             with self.transaction() as connection:
-                return self.within(connection, text, values)
-        return self._answered(text, values, self._settings)
+                return self.run_on(connection, text, values)
+        return self._run_statement(text, values, self._settings)
 
     def run_quickly(self, name: str, /, **values: Any) -> list[Row]:
         """The same for a write that may be lost or repeated: its commit does not wait for the disk and is not confirmed."""
-        return self._answered(statement(name), values, (*self._settings, _ASYNCHRONOUS))
+        return self._run_statement(statement(name), values, (*self._settings, _ASYNCHRONOUS))
 
-    def _answered(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
-        with explained(self.where):
+    def _run_statement(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
+        with translate_errors(self.where):
             if self._current is not None:
-                return self.within(self._current, text, values)
+                return self.run_on(self._current, text, values)
             try:
-                return self._alone(text, {"tenant": self.tenant, **values}, settings)
+                return self._run_alone(text, {"tenant": self.tenant, **values}, settings)
             except psycopg.ProgrammingError:
                 # A newer schema raises `UnknownVersion` here; any other error is raised again.
                 with self.reading() as connection:
-                    return self.within(connection, text, values)
+                    return self.run_on(connection, text, values)
 
-    def _alone(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
+    def _run_alone(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
         """Run a statement as a transaction of its own: BEGIN and the statement in one round trip, COMMIT in another.
 
         Not all in one: psycopg ends a pipeline with a request without an answer, for which PgBouncer keeps a server connection
@@ -327,11 +331,11 @@ class Database:
         try:
             connection, rows = self._first_answer(connections, ask)
         except UnicodeEncodeError as error:
-            raise half_character(error) from None
+            raise half_character_error(error) from None
         connections.give_back(connection)
         return rows
 
-    def within(self, connection: Connection, text: str, values: dict[str, Any]) -> list[Row]:
+    def run_on(self, connection: Connection, text: str, values: dict[str, Any]) -> list[Row]:
         """All rows of a statement in an open transaction. Raises `StoreError` in a forked child of the one who opened it."""
         self._refuse_forked(connection)
         # In a pipeline, every statement would seem to have no rows.
@@ -339,17 +343,17 @@ class Database:
         cursor = self._execute(connection, text, values)
         return cursor.fetchall() if cursor.description is not None else []
 
-    def answers(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
+    def fetch_results(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
         """The rows of each statement, in one round trip of this thread's transaction. Literals are not prepared.
 
         Values arrive in binary form: a halfvec is bytes.
         """
-        connection = self._joined
+        connection = self._current_connection
         with connection.pipeline() if len(statements) > 1 else contextlib.nullcontext():
             cursors = [self._execute(connection, text, values, binary=True) for text, values in statements]
         return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
-    def all_of(self, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    def run_all(self, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Run named statements in this thread's transaction, without waiting for each answer."""
         with self.pipeline():
             self.send(work)
@@ -357,11 +361,11 @@ class Database:
     def pipeline(self) -> contextlib.AbstractContextManager[psycopg.Pipeline]:
         """This thread's transaction in pipeline mode: `send` does not wait; errors appear at the end."""
         # Never in a forked child: leaving the pipeline reads from the connection, which is the parent's.
-        return self._joined.pipeline()
+        return self._current_connection.pipeline()
 
     def send(self, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Send named statements in pipeline mode."""
-        connection = self._joined
+        connection = self._current_connection
         for name, values in work:
             self._execute(connection, statement(name), values)
 
@@ -373,7 +377,7 @@ class Database:
         try:
             return connection.execute(text, {"tenant": self.tenant, **values}, prepare=prepare, binary=binary)
         except UnicodeEncodeError as error:
-            raise half_character(error) from None
+            raise half_character_error(error) from None
 
 
 @lru_cache(1024)
@@ -421,4 +425,4 @@ def _send_beginning(
     for command in (b"BEGIN", *settings):
         connection.pgconn.send_query_params(command, None)
     pipeline.result_queue.extend([None] * (1 + len(settings)))
-    return connection.execute(statement("newer_version"), {"latest": LATEST}, prepare=True)
+    return connection.execute(statement("newer_version"), {"latest": LATEST_SCHEMA}, prepare=True)

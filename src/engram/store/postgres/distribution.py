@@ -15,9 +15,9 @@ from engram.model.lazy import dataclass
 from engram.store.postgres.sql import statement
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-LOCK = 0x656E6772616D
+SCHEMA_LOCK_ID = 0x656E6772616D
 """The advisory lock for changing the schema: "engram" in ASCII."""
-LEAST_CITUS = (11, 1)
+MIN_CITUS_VERSION = (11, 1)
 """The first version that distributes tables with row security on PostgreSQL 15."""
 TURN_MINUTES = 60
 """How long one `engram init` waits for another, which may be copying a large store."""
@@ -64,19 +64,19 @@ class Cluster:
     tables: tuple[Table, ...] = ()
 
     @property
-    def distributed(self) -> list[Table]:
+    def distributed_tables(self) -> list[Table]:
         """The distributed tables."""
         return [table for table in self.tables if table.is_distributed]
 
     @property
-    def local(self) -> list[Table]:
+    def local_tables(self) -> list[Table]:
         """The tables that are only on this server."""
         return [table for table in self.tables if not table.is_distributed]
 
     @property
-    def left_behind(self) -> list[Table]:
+    def leftover_tables(self) -> list[Table]:
         """Distributed tables with rows left on this server, where no statement reaches them."""
-        return [table for table in self.distributed if table.has_rows_here]
+        return [table for table in self.distributed_tables if table.has_rows_here]
 
 
 def find_cluster(connection: Connection) -> Cluster | None:
@@ -95,8 +95,8 @@ def obstacle(cluster: Cluster) -> str:
     """Why tables cannot be distributed, and who can change that; "" if they can."""
     if not cluster.is_coordinator:
         return "this is a worker of a Citus cluster; run `engram init` with the coordinator's URL"
-    if tuple(int(part) for part in re.findall(r"\d+", cluster.version)[:2]) < LEAST_CITUS:
-        least = ".".join(map(str, LEAST_CITUS))
+    if tuple(int(part) for part in re.findall(r"\d+", cluster.version)[:2]) < MIN_CITUS_VERSION:
+        least = ".".join(map(str, MIN_CITUS_VERSION))
         return (
             f"Citus {cluster.version} does not distribute tables with row security; the store stays on this server. "
             f"As an administrator, install Citus {least} or newer and run: ALTER EXTENSION citus UPDATE"
@@ -106,7 +106,7 @@ def obstacle(cluster: Cluster) -> str:
             "Citus has no node for shards; the store stays on this server. As an administrator, run: "
             "SELECT citus_add_node('worker', 5432); then run `engram init` again"
         )
-    waiting = [*cluster.local, *cluster.left_behind]
+    waiting = [*cluster.local_tables, *cluster.leftover_tables]
     if partitioned := [table.name for table in waiting if table.is_partitioned]:
         return f"partitioned tables are not distributed ({', '.join(partitioned)}); the store stays on this server"
     if owners := sorted({table.owner for table in waiting if not table.is_ours}):
@@ -123,33 +123,33 @@ def distribute(connection: Connection, where: str) -> list[str]:
         return []
     try:
         with connection.transaction():
-            take_turn(connection, TURN_MINUTES * 60)
-            report, changed = _distributed(connection)
+            lock_schema(connection, TURN_MINUTES * 60)
+            report, changed = _distribute_tables(connection)
     except errors.LockNotAvailable:
         raise
     except psycopg.Error as error:
         raise StoreError(
-            f"{where}: {_complaint(error)}; nothing was distributed, the tables are unchanged. "
+            f"{where}: {_error_text(error)}; nothing was distributed, the tables are unchanged. "
             "docs/scaling.md lists what Citus needs"
         ) from error
     # Separately: Citus does not pass it on to the workers in a transaction with parallel work on shards.
     return report + _pass_settings_on(connection) if changed else report
 
 
-def follow(connection: Connection) -> None:
+def distribute_new_tables(connection: Connection) -> None:
     """Distribute the tables that a migration created, if the others are distributed."""
     cluster = find_cluster(connection)
-    if cluster is not None and cluster.distributed:
-        _spread(connection, cluster)
+    if cluster is not None and cluster.distributed_tables:
+        _distribute_local_tables(connection, cluster)
 
 
-def take_turn(connection: Connection, seconds: int) -> None:
+def lock_schema(connection: Connection, seconds: int) -> None:
     """Lock the schema against other changes until the end of the transaction."""
     connection.execute(f"SET LOCAL lock_timeout = '{seconds}s'".encode())
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK_ID,))
 
 
-def _distributed(connection: Connection) -> tuple[list[str], bool]:
+def _distribute_tables(connection: Connection) -> tuple[list[str], bool]:
     """What there is to say, and whether tables were distributed."""
     cluster = find_cluster(connection)
     assert cluster is not None, "the extension was there a moment ago"
@@ -157,28 +157,28 @@ def _distributed(connection: Connection) -> tuple[list[str], bool]:
         return [words], False
     connection.execute(f"SET LOCAL lock_timeout = '{TABLE_SECONDS}s'".encode())
     connection.execute(f"SET LOCAL statement_timeout = '{COPY_HOURS}h'".encode())
-    rows = _spread(connection, cluster)
-    for table in cluster.left_behind:
+    rows = _distribute_local_tables(connection, cluster)
+    for table in cluster.leftover_tables:
         connection.execute(statement("citus_empty"), {"table": table.full_name})
     place = f"Citus {cluster.version}, {cluster.nodes} {'node' if cluster.nodes == 1 else 'nodes'}"
     report = [f"{place}: {len(cluster.tables)} tables are distributed by tenant"]
-    if cluster.local:
-        report.append(f"distributed now: {len(cluster.local)} tables, {rows:,} rows")
-    if cluster.left_behind:
-        report.append(f"emptied on the coordinator: {', '.join(table.name for table in cluster.left_behind)}")
-    return report, bool(cluster.local)
+    if cluster.local_tables:
+        report.append(f"distributed now: {len(cluster.local_tables)} tables, {rows:,} rows")
+    if cluster.leftover_tables:
+        report.append(f"emptied on the coordinator: {', '.join(table.name for table in cluster.leftover_tables)}")
+    return report, bool(cluster.local_tables)
 
 
-def _spread(connection: Connection, cluster: Cluster) -> int:
+def _distribute_local_tables(connection: Connection, cluster: Cluster) -> int:
     """Distribute the local tables, colocated with the distributed ones; returns the number of rows. Locks them until the end."""
-    if not cluster.local:
+    if not cluster.local_tables:
         return 0
-    names = sql.SQL(", ").join(table.identifier for table in cluster.local)
+    names = sql.SQL(", ").join(table.identifier for table in cluster.local_tables)
     connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(names))
     # A group of their own: they are to move between nodes together, and with nobody else's tables.
-    colocate_with = next((table.full_name for table in cluster.distributed), "none")
+    colocate_with = next((table.full_name for table in cluster.distributed_tables), "none")
     rows = 0
-    for table in cluster.local:
+    for table in cluster.local_tables:
         rows += _move(connection, table, colocate_with)
         colocate_with = table.full_name if colocate_with == "none" else colocate_with
     return rows
@@ -216,6 +216,6 @@ def _pass_settings_on(connection: Connection) -> list[str]:
     return [f"to read the tables with psql, run as the database's owner: {command.as_string(connection)}"]
 
 
-def _complaint(error: psycopg.Error) -> str:
+def _error_text(error: psycopg.Error) -> str:
     message = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
     return f"{message} ({error.diag.message_detail})" if error.diag.message_detail else message

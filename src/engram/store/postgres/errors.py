@@ -50,28 +50,28 @@ def without_password(text: str) -> str:
 
 
 @contextmanager
-def explained(where: str) -> Iterator[None]:
+def translate_errors(where: str) -> Iterator[None]:
     """Turn errors of the driver into Engram's."""
     try:
         yield
     except EngramError:
         raise
     except (psycopg.Error, PoolTimeout) as error:
-        raise explanation(error, where) from error
+        raise to_engram_error(error, where) from error
     except UnicodeEncodeError as error:
         raise InvalidInput(
             f"the text contains half a surrogate pair, which cannot be stored ({error.reason}); remove it"
         ) from None
 
 
-def explanation(error: Exception, where: str) -> EngramError:
+def to_engram_error(error: Exception, where: str) -> EngramError:
     """The error to raise for one of the driver's."""
     message = _first_line(error)
     for kinds, make in _KINDS:
         if isinstance(error, kinds):
             return make(message, where)
     if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57"):
-        return _connecting(message, where)
+        return _connection_error(message, where)
     if isinstance(error, psycopg.DataError):
         return InvalidInput(f"Postgres cannot store this ({message}); nothing was written. Change or remove it")
     return StoreError(f"{where}: {message}")
@@ -83,75 +83,81 @@ def _first_line(error: Exception) -> str:
     return str(getattr(diagnosis, "message_primary", None) or " ".join(text.split()))
 
 
-def _connecting(message: str, where: str) -> StoreError:
+def _connection_error(message: str, where: str) -> StoreError:
     """The error for a failed connection; only the message gives the reason."""
     if "password" in message or "authentication" in message or "no pg_hba.conf entry" in message:
-        return _denied(message, where)
+        return _login_error(message, where)
     if "does not exist" in message and ("database" in message or "role" in message):
         return StoreDenied(f"{where}: {message}; create it, or correct ENGRAM_URL")
     if "starting up" in message or "shutting down" in message or "recovery" in message:
         return StoreUnreachable(f"{where}: {message}; try again when the server has started")
     if "too many" in message or "connection slots" in message:
-        return _crowded(message, where)
+        return _too_many_connections_error(message, where)
     return StoreUnreachable(
         f"cannot reach {where}: {message}; check that the server is running and that ENGRAM_URL is correct"
     )
 
 
-def _denied(message: str, where: str) -> StoreDenied:
+def _login_error(message: str, where: str) -> StoreDenied:
     return StoreDenied(f"{where}: {message}; check user and password (ENGRAM_URL, PGPASSWORD or ~/.pgpass)")
 
 
-def _privilege(message: str, where: str) -> StoreDenied:
+def _privilege_error(message: str, where: str) -> StoreDenied:
     return StoreDenied(f"{where}: {message}; docs/postgres.md shows how to grant the privileges Engram needs")
 
 
-def _read_only(message: str, where: str) -> StoreReadOnly:
+def _read_only_error(message: str, where: str) -> StoreReadOnly:
     return StoreReadOnly(f"{where} is read-only ({message}); send writes to the primary, a replica only answers reads")
 
 
-def _busy(message: str, where: str) -> StoreBusy:
+def _busy_error(message: str, where: str) -> StoreBusy:
     return StoreBusy(f"{where}: {message}; nothing was written; try again")
 
 
-def _taken(message: str, where: str) -> StoreBusy:
+def _conflict_error(message: str, where: str) -> StoreBusy:
     return StoreBusy(
         f"{where}: {message}; another writer took this number or name, which can happen after a failover. Nothing was written; "
         "try again"
     )
 
 
-def _full(message: str, where: str) -> StoreError:
+def _out_of_space_error(message: str, where: str) -> StoreError:
     return StoreError(f"{where}: {message}; nothing was written")
 
 
-def _too_long(message: str, where: str) -> InvalidInput:
+def _too_long_error(message: str, where: str) -> InvalidInput:
     return InvalidInput(f"{where}: {message}; a name, key or session id is too long; shorten it")
 
 
-def _crowded(message: str, where: str) -> StoreUnreachable:
+def _too_many_connections_error(message: str, where: str) -> StoreUnreachable:
     return StoreUnreachable(f"{where}: {message}; raise max_connections, or put a pooler in front of the server")
 
 
-def _pool(message: str, where: str) -> StoreUnreachable:
+def _pool_error(message: str, where: str) -> StoreUnreachable:
     return StoreUnreachable(
         f"{where}: no connection became free in time ({message}); the server may be down or overloaded"
     )
 
 
-def _missing(message: str, where: str) -> StoreError:
+def _missing_schema_error(message: str, where: str) -> StoreError:
     return StoreError(f"{where}: {message}; the schema is incomplete; `engram doctor` shows what is missing")
 
 
 _KINDS = (
-    ((errors.InvalidPassword, errors.InvalidAuthorizationSpecification), _denied),
-    ((errors.InsufficientPrivilege,), _privilege),
-    ((errors.ReadOnlySqlTransaction,), _read_only),
-    ((errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected, errors.SerializationFailure), _busy),
-    ((errors.UniqueViolation,), _taken),
-    ((errors.ProgramLimitExceeded,), _too_long),
-    ((errors.DiskFull, errors.OutOfMemory), _full),
-    ((errors.TooManyConnections,), _crowded),
-    ((errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.UndefinedObject), _missing),
-    ((PoolTimeout,), _pool),
+    ((errors.InvalidPassword, errors.InvalidAuthorizationSpecification), _login_error),
+    ((errors.InsufficientPrivilege,), _privilege_error),
+    ((errors.ReadOnlySqlTransaction,), _read_only_error),
+    (
+        (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected, errors.SerializationFailure),
+        _busy_error,
+    ),
+    ((errors.UniqueViolation,), _conflict_error),
+    ((errors.ProgramLimitExceeded,), _too_long_error),
+    ((errors.DiskFull, errors.OutOfMemory), _out_of_space_error),
+    ((errors.TooManyConnections,), _too_many_connections_error),
+    (
+        (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.UndefinedObject),
+        _missing_schema_error,
+    ),
+    ((PoolTimeout,), _pool_error),
 )

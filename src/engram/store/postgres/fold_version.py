@@ -9,7 +9,7 @@ from contextlib import suppress
 from engram.model.errors import StoreBusy, StoreDenied, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
-from engram.store.postgres.context import FOLDING, TenantContext
+from engram.store.postgres.context import FOLDING_VERSION, TenantContext
 from engram.store.postgres.sql import statement
 from engram.store.postgres.write import DocumentRow, write_documents
 from engram.store.records import decode_record
@@ -26,14 +26,16 @@ def refold(context: TenantContext) -> None:
 
     If this role may not write, or others hold the tables, a later opening does it.
     """
-    if context.settings.get("folding") == FOLDING or not context.database.run("memory_slice", after="", limit=1):
+    if context.settings.get("folding") == FOLDING_VERSION or not context.database.run(
+        "memory_slice", after="", limit=1
+    ):
         return
     with suppress(StoreReadOnly, StoreDenied, StoreBusy):
         after = ""
         while after := _refold_slice(context, after):
             pass
         with context.database.transaction():
-            context.settings.set(folding=FOLDING)
+            context.settings.set(folding=FOLDING_VERSION)
 
 
 def _refold_slice(context: TenantContext, after: str) -> str:

@@ -12,13 +12,20 @@ from psycopg import pq
 from engram.store.postgres import distribution, neighbours
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.distribution import Cluster
-from engram.store.postgres.schema import LATEST, LEAST_SERVER, LEAST_VECTOR, migrations, vector_version, version_of
+from engram.store.postgres.schema import (
+    LATEST_SCHEMA,
+    LEAST_SERVER,
+    LEAST_VECTOR,
+    migrations,
+    vector_version,
+    version_of,
+)
 from engram.store.reports import Check
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 ANSWER_SECONDS = 5.0
 """How long a pooler may take to find a second connection to the server."""
-TRIES = 5
+POOLER_TRIES = 5
 """How often to check whether two clients share a server process: others may use it in between."""
 
 
@@ -35,30 +42,30 @@ def _cluster(context: TenantContext) -> Check:
         cluster = distribution.find_cluster(connection)
     if cluster is None:
         return Check("cluster", True, "none: one server")
-    problem = _undistributed(cluster) or _left_behind(cluster) or _unreached(context)
+    problem = _distribution_problem(cluster) or _leftover_problem(cluster) or _tenant_name_problem(context)
     if problem is not None:
         return problem
     place = f"Citus {cluster.version}"
-    if not cluster.distributed:
+    if not cluster.distributed_tables:
         advice = distribution.obstacle(cluster) or "`engram init` distributes the tables over its nodes"
         return Check("cluster", True, f"{place}; the store is on this server alone", advice)
-    return Check("cluster", True, f"{place}, {len(cluster.distributed)} tables over {_nodes(cluster.nodes)}")
+    return Check("cluster", True, f"{place}, {len(cluster.distributed_tables)} tables over {_nodes(cluster.nodes)}")
 
 
 def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
-def _undistributed(cluster: Cluster) -> Check | None:
+def _distribution_problem(cluster: Cluster) -> Check | None:
     """A problem if this is a worker, if tables are not distributed, or not colocated."""
     if not cluster.is_coordinator:
         return Check("cluster", False, f"a worker of Citus {cluster.version}", "connect to the coordinator")
-    if cluster.distributed and cluster.local:
-        names = ", ".join(table.name for table in cluster.local)
-        advice = f"`engram init` as {cluster.local[0].owner} distributes them"
+    if cluster.distributed_tables and cluster.local_tables:
+        names = ", ".join(table.name for table in cluster.local_tables)
+        advice = f"`engram init` as {cluster.local_tables[0].owner} distributes them"
         return Check("cluster", False, f"not distributed: {names}", advice)
-    first = next(iter(cluster.distributed), None)
-    apart = [table.name for table in cluster.distributed if first is not None and table.group != first.group]
+    first = next(iter(cluster.distributed_tables), None)
+    apart = [table.name for table in cluster.distributed_tables if first is not None and table.group != first.group]
     if first is not None and apart:
         advice = (
             f"SELECT update_distributed_table_colocation('engram.{apart[0]}', colocate_with => '{first.full_name}')"
@@ -67,15 +74,15 @@ def _undistributed(cluster: Cluster) -> Check | None:
     return None
 
 
-def _left_behind(cluster: Cluster) -> Check | None:
-    if not cluster.left_behind:
+def _leftover_problem(cluster: Cluster) -> Check | None:
+    if not cluster.leftover_tables:
         return None
-    names = ", ".join(table.name for table in cluster.left_behind)
-    advice = f"`engram init` as {cluster.left_behind[0].owner} empties them"
+    names = ", ".join(table.name for table in cluster.leftover_tables)
+    advice = f"`engram init` as {cluster.leftover_tables[0].owner} empties them"
     return Check("cluster", False, f"rows remain on the coordinator, where a purge cannot reach them: {names}", advice)
 
 
-def _unreached(context: TenantContext) -> Check | None:
+def _tenant_name_problem(context: TenantContext) -> Check | None:
     """A problem if the tenant's name does not reach the workers; their policies then hide every row."""
     ((name, _),) = context.database.run("citus_reached")
     if name == context.database.tenant:
@@ -111,7 +118,7 @@ def _mode(context: TenantContext, place: str, password: str) -> str:
     # `closing`, not `with`: a connection that still waits for an answer cannot commit.
     with closing(psycopg.connect(place, password=password, autocommit=True)) as second:
         seen: set[int] = set()
-        for _ in range(TRIES):
+        for _ in range(POOLER_TRIES):
             pid = _pid_within(second, ANSWER_SECONDS)
             if pid is None:
                 return _UNKNOWN
@@ -149,7 +156,7 @@ def _pid_within(connection: Connection, seconds: float) -> int | None:
 
 def _standbys(context: TenantContext) -> Check:
     if context.database.is_replica():
-        return _following(context)
+        return _replica_check(context)
     rows = context.database.run("standbys")
     ((names, level),) = context.database.run("commit_waits_for")
     hidden = [row for row in rows if row[1] is None]
@@ -181,7 +188,7 @@ def _standby(name: str, state: str | None, sync: str | None, behind: int | None)
     return " ".join([f"{name}:", ", ".join([*known, *lag])]) if known or lag else name
 
 
-def _following(context: TenantContext) -> Check:
+def _replica_check(context: TenantContext) -> Check:
     ((unplayed, seconds, connected),) = context.database.run("following")
     known = [f"{unplayed:,} bytes received and not yet replayed"] if unplayed is not None else []
     known += [f"last change {seconds:,.0f} s ago"] if seconds is not None else []
@@ -242,8 +249,10 @@ def _extension(context: TenantContext) -> Check:
 def _schema(context: TenantContext) -> Check:
     with context.database.reading() as connection:
         version = version_of(connection)
-    if version < LATEST:
-        return Check("schema", False, f"version {version} of {LATEST}", "run `engram init` with the owner's role")
+    if version < LATEST_SCHEMA:
+        return Check(
+            "schema", False, f"version {version} of {LATEST_SCHEMA}", "run `engram init` with the owner's role"
+        )
     return Check("schema", True, f"version {version}")
 
 
@@ -311,7 +320,7 @@ def _index(context: TenantContext) -> Check:
     if vectors < documents and context.embedder is not None and context.settings.can_embed():
         missing = documents - vectors
         return Check("index", False, f"{detail}; {missing} lack a vector", "run `engram index --reembed`")
-    if vectors >= neighbours.WORTHWHILE and context.settings.get("hnsw") != generation:
+    if vectors >= neighbours.MIN_INDEX_VECTORS and context.settings.get("hnsw") != generation:
         advice = "`engram index --nearest` builds an HNSW index for this tenant"
         return Check("index", True, f"{detail}, searched exhaustively", advice)
     return Check("index", True, detail)

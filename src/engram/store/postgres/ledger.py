@@ -9,12 +9,12 @@ from engram.model.errors import StoreCorrupt
 from engram.model.event import Event, Session
 from engram.model.task import Job, TaskRun
 from engram.rules.scopes import GLOBAL
-from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
+from engram.store.documents import MAX_INDEXED_CHARS, event_document, event_text
 from engram.store.ledger import (
-    FIRST,
+    FIRST_LINK,
     LEDGER_OP,
     NO_HEAD,
-    REDACTED,
+    REDACT_OP,
     Head,
     broken_links,
     chain_problems,
@@ -37,7 +37,7 @@ from engram.store.postgres.search import Statistics
 from engram.store.postgres.sql import statement
 from engram.store.postgres.task_store import job_columns, locked_task, session_of
 from engram.store.postgres.write import DocumentRow, Work, to_json, write_documents
-from engram.store.screen import LATEST, Screen, screened_jobs
+from engram.store.screen import MAX_SCREENED_EVENTS, Screen, screen_jobs
 from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
 
 
@@ -52,9 +52,9 @@ class PostgresLedger:
         self, session: str, new: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to a ledger."""
-        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
-        appended = append(self.context, session, kept, screened_jobs(self.screen, jobs), scope)
-        self._statistics.written(len(new))
+        kept = self.screen.events(session, new, lambda: self.events(session, last=MAX_SCREENED_EVENTS), scope=scope)
+        appended = append(self.context, session, kept, screen_jobs(self.screen, jobs), scope)
+        self._statistics.note_written(len(new))
         return appended
 
     def event(self, event_id: str) -> Event | None:
@@ -82,8 +82,10 @@ def checkpoint_entry(context: TenantContext, session: str, head: Head) -> tuple[
     It links to the newest committed checkpoint; writers to different ledgers do not wait for each other.
     """
     # A sequence belongs to no shard, so it is a separate statement; both take one round trip.
-    ((seq,),), newest = context.database.answers([(statement("next_decision"), {}), (statement("newest_anchor"), {})])
-    link = link_to(*newest[0]) if newest else FIRST
+    ((seq,),), newest = context.database.fetch_results(
+        [(statement("next_decision"), {}), (statement("newest_anchor"), {})]
+    )
+    link = link_to(*newest[0]) if newest else FIRST_LINK
     entry = {"op": LEDGER_OP, "actor": "engram", "reason": checkpoint_text(head, link), "session": session}
     return "put_decision", {"seq": seq, "at": context.clock(), "ids": [], **entry}
 
@@ -95,7 +97,7 @@ def redaction_entries(context: TenantContext, events: Iterable[Event], actor: st
     for session, redacted in groupby(ordered, key=lambda event: event.session):
         ((seq,),) = context.database.run("next_decision")
         reason = redaction_text(event.id for event in redacted)
-        entry = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
+        entry = {"op": REDACT_OP, "actor": actor, "reason": reason, "session": session}
         work.append(("put_decision", {"seq": seq, "at": context.clock(), "ids": [], **entry}))
     return work
 
@@ -104,7 +106,7 @@ def append(
     context: TenantContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events. Returns one for each given: the new one, or the existing one for a repeated key."""
-    vectors = context.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
+    vectors = context.embed([event_text(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with context.database.transaction():
         task = locked_task(context, session, "share_task")
         refuse_closed(task)
@@ -112,7 +114,7 @@ def append(
             refuse_closed(locked_task(context, named, "share_task"))
         ((seq, digest),) = context.database.run("lock_ledger", session=session)
         last = _last(context, session, Head(seq, digest))
-        kept = _kept(context, session) if task is None else None
+        kept = _load_session(context, session) if task is None else None
         refuse_ended(kept)
         scope = new_owner(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
         keys = [event.key for event in events if event.key]
@@ -147,7 +149,7 @@ def _last(context: TenantContext, session: str, head: Head) -> Event | None:
     return last
 
 
-def _kept(context: TenantContext, session: str) -> Session | None:
+def _load_session(context: TenantContext, session: str) -> Session | None:
     rows = context.database.run("session", id=session)
     return session_of(rows[0]) if rows else None
 
@@ -164,7 +166,7 @@ def _write(context: TenantContext, session: str, new: Sequence[Event], jobs: Seq
     work: Work = [("put_events", values), ("move_head", {"session": session, **head._asdict()})]
     work.append(checkpoint_entry(context, session, head))
     work += [("put_jobs", job_columns(jobs))] if jobs else []
-    context.database.all_of(work)
+    context.database.run_all(work)
 
 
 def heads(context: TenantContext) -> Iterator[tuple[str, Head]]:

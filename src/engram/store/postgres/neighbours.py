@@ -25,18 +25,18 @@ from engram.store.protocol import Filters, Progress
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-NARROW = 20_000
+MAX_EXACT_SEARCH_VECTORS = 20_000
 """Up to this many vectors, an exact search takes no longer than an index scan (16 ms) and misses nothing."""
-SOME = 4_000
+FIRST_COMPARED_VECTORS = 4_000
 """How many vectors are compared first; their nearest give a bound for the rest."""
-WORTHWHILE = 200_000
+MIN_INDEX_VECTORS = 200_000
 """From this many vectors of one tenant, `engram doctor` suggests an HNSW index."""
-LONGEST_COVERED = 1200
+MAX_COVERED_DIMENSIONS = 1200
 EF_SEARCH = 400
 M, EF_CONSTRUCTION = 16, 128
 BUILD_MEMORY = "512MB"
 """A build is several times faster if its graph fits into memory."""
-TURN_SECONDS = 600.0
+BUILD_LOCK_SECONDS = 600.0
 """How long to wait while another process builds or drops an index of the vectors."""
 _POLL = 0.2
 _NAME = re.compile(r"near_[0-9a-f]{16}_[0-9]+")
@@ -58,22 +58,22 @@ class NeighbourSearch:
 
     def statements(self) -> list[BoundStatement]:
         """The statements for the nearest of all."""
-        return self._set(self.text, self.values)
+        return self._with_settings(self.text, self.values)
 
-    def among(self, condition: str, values: Mapping[str, Any]) -> list[BoundStatement]:
+    def statements_among(self, condition: str, values: Mapping[str, Any]) -> list[BoundStatement]:
         """The statements for the nearest whose documents pass a condition."""
         if isinstance(self.text, str):
-            return self._set(
+            return self._with_settings(
                 statement("near").format(nearest=self.text, condition=condition), {**self.values, **values}
             )
         text = sql.SQL(statement("near")).format(nearest=self.text, condition=sql.SQL(condition))
-        return self._set(text, {**self.values, **values})
+        return self._with_settings(text, {**self.values, **values})
 
-    def _set(self, text: str | sql.Composed, values: dict[str, Any]) -> list[BoundStatement]:
+    def _with_settings(self, text: str | sql.Composed, values: dict[str, Any]) -> list[BoundStatement]:
         before: list[BoundStatement] = [(setting, {}) for setting in self.settings]
         return [*before, (text, values), *((setting, {}) for setting in self.reset)]
 
-    def answer(self, answers: Sequence[list[Row]]) -> list[Row]:
+    def own_rows(self, answers: Sequence[list[Row]]) -> list[Row]:
         """The statement's own rows."""
         return answers[len(self.settings)]
 
@@ -81,7 +81,7 @@ class NeighbourSearch:
 def nearest(context: TenantContext, search: NeighbourSearch) -> list[tuple[int, float]]:
     """Numbers and similarities of the nearest vectors, before any condition on their documents."""
     with context.database.reading():
-        rows = search.answer(context.database.answers(search.statements()))
+        rows = search.own_rows(context.database.fetch_results(search.statements()))
     return [(n, -distance) for n, distance in rows]
 
 
@@ -101,18 +101,22 @@ def exact_search(
     """The nearest, by comparing with every vector that passes the filters."""
     name = "near_all" if filters.scopes is None else "near_scopes"
     text = statement(name).format(fits=_fits("v", len(vector)), some_fit=_fits("o", len(vector)))
-    return NeighbourSearch(text, {**_values(vector, filters, wide, generation), "some": SOME})
+    return NeighbourSearch(text, {**_values(vector, filters, wide, generation), "some": FIRST_COMPARED_VECTORS})
 
 
 def _fits(alias: str, dim: int) -> str:
     """The covering index's own condition, repeated so that the planner can use the index."""
-    return f"vector_dims({alias}.vector) {'<=' if dim <= LONGEST_COVERED else '>'} {LONGEST_COVERED}"
+    return f"vector_dims({alias}.vector) {'<=' if dim <= MAX_COVERED_DIMENSIONS else '>'} {MAX_COVERED_DIMENSIONS}"
 
 
 def _is_narrow(context: TenantContext, filters: Filters) -> bool:
-    values = {"kinds": list(filters.kinds), "scopes": list(filters.scopes or ()), "enough": NARROW + 1}
+    values = {
+        "kinds": list(filters.kinds),
+        "scopes": list(filters.scopes or ()),
+        "enough": MAX_EXACT_SEARCH_VECTORS + 1,
+    }
     ((count,),) = context.database.run("few_all" if filters.scopes is None else "few_scopes", **values)
-    return int(count) <= NARROW
+    return int(count) <= MAX_EXACT_SEARCH_VECTORS
 
 
 def index_search(
@@ -156,9 +160,9 @@ def build(context: TenantContext, progress: Progress) -> str:
         raise InvalidInput("this tenant has no vectors yet; add a memory with an embedder first")
     name = index_name(database.tenant, generation)
     progress("nearest", 0, 1)
-    with _turn(database) as waited:
+    with _build_lock(database) as waited:
         # Another process may just have built the same index.
-        if not waited or not _known(database).get(name, False):
+        if not waited or not _index_validity(database).get(name, False):
             _build(database, name, table, dim, generation)
     with database.transaction():
         context.settings.set(hnsw=generation)
@@ -191,27 +195,27 @@ def _build(database: Database, name: str, table: tuple[str, str], dim: int, gene
         generation=sql.Literal(generation),
     )
     # An interrupted build leaves an invalid index, which answers nothing and slows every insert.
-    invalid = {known for known, is_valid in _known(database).items() if not is_valid}
+    invalid = {known for known, is_valid in _index_validity(database).items() if not is_valid}
     _drop(database, {name, *invalid})
-    with database.alone(maintenance_work_mem=BUILD_MEMORY) as connection:
+    with database.maintenance_connection(maintenance_work_mem=BUILD_MEMORY) as connection:
         connection.execute(made)
 
 
 @contextlib.contextmanager
-def _turn(database: Database) -> Iterator[bool]:
+def _build_lock(database: Database) -> Iterator[bool]:
     """A lock for one process at a time, across all tenants; yields whether it had to wait.
 
     Two concurrent builds or drops on one table deadlock: each waits for every transaction that may still see the table
     without its index, including the other. The lock belongs to a transaction on a separate connection. While idle it has no
     snapshot, so nothing waits for it, and a pooler in transaction mode keeps its server connection.
     """
-    deadline, waited = time.monotonic() + TURN_SECONDS, False
-    with database.alone() as holding:
+    deadline, waited = time.monotonic() + BUILD_LOCK_SECONDS, False
+    with database.maintenance_connection() as holding:
         while not _try_lock(holding):
             if time.monotonic() > deadline:
                 raise StoreBusy(
                     f"another process has been building or dropping a vector index on {database.where} for "
-                    f"{TURN_SECONDS:.0f} s; wait until it has finished, then run the command again"
+                    f"{BUILD_LOCK_SECONDS:.0f} s; wait until it has finished, then run the command again"
                 )
             waited = True
             time.sleep(_POLL)
@@ -246,15 +250,15 @@ def drop_others(context: TenantContext, generation: int) -> None:
 
 def indexes_of(database: Database) -> set[str]:
     """The names of a tenant's HNSW indexes, of every generation."""
-    return set(_known(database))
+    return set(_index_validity(database))
 
 
-def _known(database: Database) -> dict[str, bool]:
+def _index_validity(database: Database) -> dict[str, bool]:
     """A tenant's HNSW indexes, and whether each is valid."""
-    return {name: is_valid for _, name, is_valid in _found(database)}
+    return {name: is_valid for _, name, is_valid in _find_indexes(database)}
 
 
-def _found(database: Database) -> list[Row]:
+def _find_indexes(database: Database) -> list[Row]:
     """Schema, name and validity; without the derived indexes of shards, which have a number appended."""
     beginning = index_name(database.tenant, 0)[:-1]
     return [row for row in database.run("nearest_indexes", beginning=beginning) if _NAME.fullmatch(row[1])]
@@ -262,15 +266,15 @@ def _found(database: Database) -> list[Row]:
 
 def _drop_in_turn(database: Database, names: set[str]) -> None:
     if names:
-        with _turn(database):
+        with _build_lock(database):
             _drop(database, names)
 
 
 def _drop(database: Database, names: set[str]) -> None:
     """Drop indexes in whatever schema they are; partitions may have one of their own."""
-    for schema, name, _ in _found(database):
+    for schema, name, _ in _find_indexes(database):
         if name in names:
-            with database.alone() as connection:
+            with database.maintenance_connection() as connection:
                 connection.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.Identifier(schema, name)))
 
 

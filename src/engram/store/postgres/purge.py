@@ -15,8 +15,8 @@ from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
-from engram.store.history import OUT, kept_from
-from engram.store.ledger import PRUNED, Head, blanked, decode_event, to_fields
+from engram.store.history import ENDED_STATUSES, first_kept_seq
+from engram.store.ledger import PRUNED, Head, blank_event, decode_event, to_fields
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_scope
 from engram.store.postgres.task_store import session_of
@@ -24,23 +24,23 @@ from engram.store.postgres.write import DocumentRow, known_documents, to_json, w
 from engram.store.protocol import Image, Store
 from engram.store.purge import (
     QuotingRecord,
-    goes_with,
+    contains_words,
     is_foreign,
+    is_removed_with,
     is_sentence,
+    map_strings,
     quoted_spellings,
     quoting_lines,
-    reworded,
-    said_elsewhere,
-    says,
-    spoken_in,
+    remove_texts,
     strings_in,
     texts_of,
-    without,
+    texts_of_event,
+    texts_to_remove,
     words_of,
 )
 from engram.store.reports import Pruned, Purged
 
-_AT_ONCE = 500
+_RECORDS_PER_STATEMENT = 500
 """Memories whose histories are read together."""
 Histories = Callable[[Sequence[str]], Mapping[str, Sequence[Image]]]
 
@@ -90,7 +90,7 @@ def purge(context: TenantContext, store: Store, ids: Sequence[str], actor: str, 
         spares: Spares = partial(is_foreign, own=owners)
         evidence = _events_to_blank(context, store, wanted, memory_ids, everywhere, spares)
         quoting = (event for event in _quoting(context, own) if event.id not in evidence)
-        texts = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
+        texts = [*everywhere, *texts_to_remove(quoting, own, evidence.values())]
         _blank_sessions(context, texts, spares)
         _blank_tasks(context, texts, spares)
         _blank_reasons(context, texts, spares)
@@ -114,7 +114,7 @@ def _all_texts(store: Store, wanted: Sequence[str]) -> list[str]:
         for image in store.history(wanted_id):
             texts += texts_of(image.memory) if image.memory is not None else []
         event = store.event(wanted_id)
-        texts += spoken_in(event) if event is not None else []
+        texts += texts_of_event(event) if event is not None else []
     return list(dict.fromkeys(texts))
 
 
@@ -130,7 +130,7 @@ def _events_to_blank(
     named = list(wanted)
     for memory_id in memory_ids:
         cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
-        named += [i for i, scope in cited if goes_with(next(iter(_owners(context, [i])), ""), scope)]
+        named += [i for i, scope in cited if is_removed_with(next(iter(_owners(context, [i])), ""), scope)]
     found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
     quoting = _quoting(context, [*filter(is_sentence, everywhere)])
     return found | {one.id: one for one in quoting if not any(map(spares, _owners(context, [one.id])))}
@@ -142,7 +142,7 @@ def _quoting(context: TenantContext, texts: Sequence[str]) -> list[Event]:
         return []
     rows = context.database.run("quoting_events", needles=quoted_spellings(texts))
     found = [decode_event(record) for (record,) in rows]
-    return [event for event in found if any(says(words_of(event), text) for text in texts)]
+    return [event for event in found if any(contains_words(words_of(event), text) for text in texts)]
 
 
 def _versions(store: Store, memory_id: str) -> list[Memory]:
@@ -157,7 +157,11 @@ def _blank_sessions(context: TenantContext, texts: Sequence[str], spares: Spares
         session = session_of(row)
         if session.scopes and spares(session.scopes[0]):
             continue
-        blank = {"id": session.id, "task": without(session.task, texts), "summary": without(session.summary, texts)}
+        blank = {
+            "id": session.id,
+            "task": remove_texts(session.task, texts),
+            "summary": remove_texts(session.summary, texts),
+        }
         context.database.run("blank_session", **blank)
 
 
@@ -168,7 +172,7 @@ def _blank_tasks(context: TenantContext, texts: Sequence[str], spares: Spares) -
     for kind, task_id, number, scope, record in found:
         if spares(scope):
             continue
-        fields = reworded(json.loads(record), lambda text: without(text, texts))
+        fields = map_strings(json.loads(record), lambda text: remove_texts(text, texts))
         blank = {"id": task_id, "number": number, "record": to_json(fields)}
         context.database.run(f"blank_{kind}", **blank)
 
@@ -179,7 +183,7 @@ def _blank_reasons(context: TenantContext, texts: Sequence[str], spares: Spares)
     for seq, reason, scopes in rows:
         if scopes and all(map(spares, scopes)):
             continue
-        context.database.run("blank_reason", seq=seq, reason=without(reason, texts))
+        context.database.run("blank_reason", seq=seq, reason=remove_texts(reason, texts))
 
 
 def _blank_journal(context: TenantContext, wanted: Sequence[str], actor: str) -> None:
@@ -192,7 +196,7 @@ def _blank_journal(context: TenantContext, wanted: Sequence[str], actor: str) ->
     ((seq,),) = context.database.run("next_decision")
     entry = {"seq": seq, "at": context.clock(), "op": "purge", "ids": known}
     made_by = {"actor": actor, "reason": "", "session": ""}
-    context.database.all_of(
+    context.database.run_all(
         [
             ("put_decision", {**entry, **made_by}),
             ("put_images", {**entry, "images": [None] * len(known)}),
@@ -205,7 +209,7 @@ def _remove(context: TenantContext, ids: Sequence[str]) -> None:
     known = known_documents(context.database, ids)
     numbers = [document.n for document in known.values()]
     terms = [term for document in known.values() for term in set(" ".join(document.texts).split())]
-    context.database.all_of(
+    context.database.run_all(
         [
             ("drop_postings", {"numbers": numbers}),
             ("uncount_terms", {"terms": terms}),
@@ -224,8 +228,8 @@ def _blank_events(context: TenantContext, evidence: dict[str, Event], actor: str
     """Blank events; their positions in the chains stay, because later events refer to them."""
     if not evidence:
         return
-    context.database.all_of(redaction_entries(context, evidence.values(), actor))
-    empty = [blanked(event) for event in evidence.values()]
+    context.database.run_all(redaction_entries(context, evidence.values(), actor))
+    empty = [blank_event(event) for event in evidence.values()]
     records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
     context.database.run("blank_events", **records)
     none = _empty_vector(context)
@@ -257,12 +261,12 @@ def _remaining(context: TenantContext, texts: Sequence[str], owners: Collection[
     except EngramError as error:
         return (f"unknown: the search for remaining text failed ({error}); purge again to prove it",)
     return quoting_lines(
-        [QuotingRecord(row_id, scope) for row_id, scope, words in rows if _says_any(words, texts)], owners
+        [QuotingRecord(row_id, scope) for row_id, scope, words in rows if _contains_any(words, texts)], owners
     )
 
 
-def _says_any(record: str, texts: Sequence[str]) -> bool:
-    return any(says(words, text) for words in strings_in(json.loads(record)) for text in texts)
+def _contains_any(record: str, texts: Sequence[str]) -> bool:
+    return any(contains_words(words, text) for words in strings_in(json.loads(record)) for text in texts)
 
 
 def prune(
@@ -287,10 +291,12 @@ def prune(
 
 def _deciding(context: TenantContext, cutoff: datetime, histories: Histories) -> dict[str, int]:
     """Of the memories that were taken out of use, the number of the decision that did it."""
-    ids = [memory_id for (memory_id,) in context.database.run("taken_out", statuses=list(OUT), cutoff=cutoff)]
+    ids = [
+        memory_id for (memory_id,) in context.database.run("taken_out", statuses=list(ENDED_STATUSES), cutoff=cutoff)
+    ]
     found: dict[str, int] = {}
-    for start in range(0, len(ids), _AT_ONCE):
-        found |= {i: kept_from(one) for i, one in histories(ids[start : start + _AT_ONCE]).items()}
+    for start in range(0, len(ids), _RECORDS_PER_STATEMENT):
+        found |= {i: first_kept_seq(one) for i, one in histories(ids[start : start + _RECORDS_PER_STATEMENT]).items()}
     return found
 
 
@@ -321,7 +327,7 @@ def _drop_ledgers(context: TenantContext, sessions: tuple[str, ...]) -> None:
         rows = context.database.run("ledger_documents", sessions=list(sessions))
         numbers = [n for n, _ in rows]
         ended = {"sessions": list(sessions)}
-        context.database.all_of(
+        context.database.run_all(
             [
                 ("drop_postings", {"numbers": numbers}),
                 ("drop_vectors", {"numbers": numbers}),
@@ -333,4 +339,4 @@ def _drop_ledgers(context: TenantContext, sessions: tuple[str, ...]) -> None:
         # Without a checkpoint they would count as lost. Each one is linked to the one before it.
         for session in sessions:
             entry = checkpoint_entry(context, session, Head(0, PRUNED))
-            context.database.all_of([entry])
+            context.database.run_all([entry])

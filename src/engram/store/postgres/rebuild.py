@@ -129,7 +129,7 @@ def rebuild(context: TenantContext, progress: Progress) -> None:
             progress("documents", done, max(total, done))
     _drop_strays(context)
     with context.database.transaction():
-        context.database.all_of([("forget_statistics", {}), ("forget_terms", {})])
+        context.database.run_all([("forget_statistics", {}), ("forget_terms", {})])
     fill(context)
 
 
@@ -138,7 +138,7 @@ def _drop_strays(context: TenantContext) -> None:
     while strays := context.database.run("stray_documents", limit=REBUILT_AT_ONCE):
         numbers = {"numbers": [n for (n,) in strays]}
         with context.database.transaction():
-            context.database.all_of([(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")])
+            context.database.run_all([(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")])
 
 
 def _documents(context: TenantContext, name: str, rows: list[tuple[str, str]]) -> Iterator[Document]:

@@ -44,7 +44,7 @@ def statements_of(script: str) -> list[str]:
     return [statement.strip() for statement in found if statement.strip()]
 
 
-LATEST = 8
+LATEST_SCHEMA = 8
 """The newest migration."""
 
 
@@ -67,12 +67,12 @@ def check_server(connection: Connection, where: str) -> None:
         raise StoreError(f"{where} is Postgres {version}; Engram needs {LEAST_SERVER} or newer")
 
 
-def migrate(connection: Connection, where: str, upto: int = LATEST) -> int:
+def migrate(connection: Connection, where: str, upto: int = LATEST_SCHEMA) -> int:
     """Bring the schema up to date; returns its previous version. `connection` is in autocommit mode."""
     check_server(connection, where)
     before = version_of(connection)
-    if before > LATEST:
-        raise UnknownVersion(f"{where} has schema {before}; this Engram supports up to {LATEST}. Update Engram")
+    if before > LATEST_SCHEMA:
+        raise UnknownVersion(f"{where} has schema {before}; this Engram supports up to {LATEST_SCHEMA}. Update Engram")
     if before == 0:
         create(connection, where, upto)
     elif before < upto:
@@ -83,14 +83,14 @@ def migrate(connection: Connection, where: str, upto: int = LATEST) -> int:
     return before
 
 
-def create(connection: Connection, where: str, upto: int = LATEST) -> None:
+def create(connection: Connection, where: str, upto: int = LATEST_SCHEMA) -> None:
     """Create the whole schema in one transaction, unless there is one. `connection` is in autocommit mode."""
     check_server(connection, where)
     if version_of(connection):
         return
     _refuse_follower(connection, where)
     with connection.transaction():
-        distribution.take_turn(connection, LOCK_SECONDS)
+        distribution.lock_schema(connection, LOCK_SECONDS)
         if version_of(connection):
             return
         for number, text in migrations().items():
@@ -103,13 +103,13 @@ def check_version(connection: Connection, where: str) -> None:
     version = version_of(connection)
     if version == 0:
         raise NotFound(f"{where} has no Engram store; create one with `engram init`")
-    if version < LATEST:
+    if version < LATEST_SCHEMA:
         raise StoreError(
-            f"{where} has schema {version}, this Engram needs {LATEST}. Run `engram init` with the owner's role to upgrade it; "
+            f"{where} has schema {version}, this Engram needs {LATEST_SCHEMA}. Run `engram init` with the owner's role to upgrade it; "
             "clients of the previous version are refused from then on"
         )
-    if version > LATEST:
-        raise UnknownVersion(f"{where} has schema {version}; this Engram supports up to {LATEST}. Update Engram")
+    if version > LATEST_SCHEMA:
+        raise UnknownVersion(f"{where} has schema {version}; this Engram supports up to {LATEST_SCHEMA}. Update Engram")
 
 
 def _refuse_follower(connection: Connection, where: str) -> None:
@@ -125,7 +125,7 @@ def _refuse_follower(connection: Connection, where: str) -> None:
 def _apply(connection: Connection, where: str, number: int, text: str) -> None:
     """Apply one migration, unless another process has just done so."""
     with connection.transaction():
-        distribution.take_turn(connection, LOCK_SECONDS)
+        distribution.lock_schema(connection, LOCK_SECONDS)
         if version_of(connection) >= number:
             return
         if number == 1:
@@ -133,7 +133,7 @@ def _apply(connection: Connection, where: str, number: int, text: str) -> None:
         # One by one: Citus sends the whole text to its workers, which accept one statement at a time.
         for statement in statements_of(text):
             connection.execute(statement.encode())
-        distribution.follow(connection)
+        distribution.distribute_new_tables(connection)
         connection.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (number,))
 
 

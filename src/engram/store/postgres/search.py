@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, StoreDenied, StoreReadOnly
 from engram.model.lazy import dataclass
-from engram.model.relations import HEAVIEST, LIGHTEST
+from engram.model.relations import MAX_WEIGHT, MIN_WEIGHT
 from engram.rules.numbers import CO_ACCESS_DAILY, CO_ACCESS_PRUNE, FIELD_WEIGHTS
 from engram.store.postgres import neighbours
 from engram.store.postgres.adapters import rows_of
@@ -23,7 +23,7 @@ from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import statement
 from engram.store.protocol import (
-    LONGEST_CHAIN,
+    MAX_VERSIONS,
     Candidates,
     DocumentPosition,
     Filters,
@@ -33,7 +33,7 @@ from engram.store.protocol import (
     PassageRange,
     Query,
 )
-from engram.text.tokens import prune
+from engram.text.tokens import prune_terms
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -43,7 +43,7 @@ STALE_SHARE = 50
 """The count is updated when more than one in this many documents is new."""
 SLICE, SLICES = 2_000, 5
 """Documents per slice, and the most slices that one search or write counts."""
-MOST_UNCOUNTED = 20_001
+MAX_UNCOUNTED_DOCUMENTS = 20_001
 """New documents are counted up to this number; several slices' worth."""
 CHECK_SECONDS = 1.0
 """How often a reader that has not written anything checks the count."""
@@ -74,7 +74,7 @@ class Statistics:
         self._cached_at = 0
         self._uncounted = 0
 
-    def written(self, documents: int) -> None:
+    def note_written(self, documents: int) -> None:
         """Note that this process wrote documents: the next read checks the count. A bulk writer counts as it goes."""
         self._checked_at = float("-inf")
         self._uncounted += documents
@@ -94,7 +94,7 @@ class Statistics:
     def _catch_up(self) -> None:
         """Count a few slices; a search must not wait for a whole store to be counted."""
         for _ in range(SLICES):
-            rows = self._database.run("statistics", enough=MOST_UNCOUNTED)
+            rows = self._database.run("statistics", enough=MAX_UNCOUNTED_DOCUMENTS)
             counted = Totals(int(rows[0][1]), int(rows[0][2])) if rows else Totals()
             self._take(counted)
             uncounted = rows[0][3] if rows else 1
@@ -119,12 +119,12 @@ class Statistics:
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """The number of documents each term occurs in; at least 1 for a term of uncounted documents."""
         self.totals()
-        known, missing = self.cached(terms)
+        known, missing = self.look_up_cached(terms)
         if missing:
             self.cache(known, self._database.run("frequencies", terms=missing))
         return {term: known[term] for term in terms if term in known}
 
-    def cached(self, terms: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+    def look_up_cached(self, terms: Sequence[str]) -> tuple[dict[str, int], list[str]]:
         """The cached frequencies, and the terms to read. Pass the former to `cache`: another thread may start a new one."""
         known = self._frequency
         return known, [term for term in dict.fromkeys(terms) if term not in known]
@@ -183,7 +183,7 @@ class _CandidateSearch:
         found = Candidates(total=totals.documents)
         nearby = self._neighbour_search(generation)
         near = self._near(nearby) if nearby is not None else []
-        known, missing = self.statistics.cached(self.query.terms)
+        known, missing = self.statistics.look_up_cached(self.query.terms)
         if missing:
             counts, *answers = self._answers([(statement("frequencies"), {"terms": missing}), *near])
             self.statistics.cache(known, counts)
@@ -198,12 +198,12 @@ class _CandidateSearch:
         return found
 
     def _answers(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
-        return self.context.database.answers(statements) if statements else []
+        return self.context.database.fetch_results(statements) if statements else []
 
     def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
         """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
         found.frequency = {term: known[term] for term in self.query.terms if term in known}
-        kept = prune(found.frequency)
+        kept = prune_terms(found.frequency)
         found.pruned = tuple(term for term in found.frequency if term not in kept)
         if not kept:
             return []
@@ -222,11 +222,11 @@ class _CandidateSearch:
     def _near(self, nearby: neighbours.NeighbourSearch) -> list[BoundStatement]:
         """The nearest of all that pass the filters."""
         condition, values = where(self.filters)
-        return nearby.among(condition, {**values, "limit": self.query.limit})
+        return nearby.statements_among(condition, {**values, "limit": self.query.limit})
 
     def _nearest(self, nearby: neighbours.NeighbourSearch, answers: Sequence[list[Row]]) -> list[Row]:
         """Those that passed; if too few did, the nearest among the documents that pass."""
-        *rows, (*_, looked_at) = nearby.answer(answers)
+        *rows, (*_, looked_at) = nearby.own_rows(answers)
         # An index may stop before enough pass; a scan that returned fewer than the limit has seen everything.
         if len(rows) == self.query.limit or (not nearby.settings and looked_at < nearby.values["wide"]):
             return rows
@@ -267,7 +267,7 @@ def passages(
         text = statement("together").format(condition=condition)
         statements.append((text, {**values, **read, "generation": generation}))
     with context.database.reading():
-        rows = list(chain.from_iterable(context.database.answers(statements))) if statements else []
+        rows = list(chain.from_iterable(context.database.fetch_results(statements))) if statements else []
     placed = [
         IndexedPassage(n, (statement_, about, support, cues), parent, position, time, eligible)
         for n, statement_, about, support, cues, parent, position, time, eligible, _ in rows
@@ -282,7 +282,7 @@ def vectors_of(context: TenantContext, numbers: Sequence[int]) -> "Vectors | Non
         return None
     parameters = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
     with context.database.reading():
-        (rows,) = context.database.answers([(statement("vectors"), parameters)])
+        (rows,) = context.database.fetch_results([(statement("vectors"), parameters)])
     found: dict[int, bytes] = dict(rows)
     return rows_of([found.get(n) for n in numbers], _dim(context))
 
@@ -304,12 +304,12 @@ def links_statement(hops: Hops) -> tuple[str, dict[str, Any]]:
     typed = ""
     if hops.types is not None:
         typed, values["types"] = "AND {link}.type = ANY(%(types)b::text[])", list(hops.types)
-    ways = (("source", "target"), ("target", "source"))[: hops.given_ways]
+    ways = (("source", "target"), ("target", "source"))[: hops.explicit_directions]
     given = (statement("hop_given").format(source=a, target=b, typed=typed.format(link="g")) for a, b in ways)
     named = {
         "condition": condition, "typed": typed.format(link="r"), "given": " ".join(given),
         "weight": statement("hop_weight").format(daily=CO_ACCESS_DAILY, least=CO_ACCESS_PRUNE),
-        "lightest": LIGHTEST, "heaviest": HEAVIEST, "longest": LONGEST_CHAIN,
+        "lightest": MIN_WEIGHT, "heaviest": MAX_WEIGHT, "longest": MAX_VERSIONS,
     }  # fmt: skip
     directions = {"hops_outbound": hops.outbound, "hops_inbound": hops.inbound}
     followed = [f"({statement(name).format(**named)})" for name, wanted in directions.items() if wanted]

@@ -37,7 +37,7 @@ def open_store(
         from engram.store.postgres.store import PostgresStore
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
-    with _prepared(url, create):
+    with _hold_pool(url, create):
         store = PostgresStore(url, tenant, embedder, clock=clock)
         try:
             store.context.settings.claim()
@@ -55,7 +55,7 @@ def open_due_tenants(url: str, kinds: Sequence[str]) -> "DueTenants":
         from engram.store.postgres.tenants import DueTenants
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
-    with _prepared(url, create=True):
+    with _hold_pool(url, create=True):
         return DueTenants(url, kinds)
 
 
@@ -63,14 +63,14 @@ def upgrade_schema(url: str) -> None:
     """Create the schema, or upgrade it to this version."""
     try:
         from engram.store.postgres.connections import connect
-        from engram.store.postgres.errors import explained, shown_url
+        from engram.store.postgres.errors import shown_url, translate_errors
         from engram.store.postgres.schema import migrate
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
     checked_url(url)
     _check_readable(url)
     where = shown_url(url)
-    with explained(where), connect(url) as connection:
+    with translate_errors(where), connect(url) as connection:
         migrate(connection, where)
 
 
@@ -79,10 +79,10 @@ def prepare_server(url: str) -> list[str]:
     upgrade_schema(url)
     from engram.store.postgres import distribution
     from engram.store.postgres.connections import connect
-    from engram.store.postgres.errors import explained, shown_url
+    from engram.store.postgres.errors import shown_url, translate_errors
 
     where = shown_url(url)
-    with explained(where), connect(url) as connection:
+    with translate_errors(where), connect(url) as connection:
         return distribution.distribute(connection, where)
 
 
@@ -103,16 +103,16 @@ def _check_readable(url: str) -> None:
 
 
 @contextmanager
-def _prepared(url: str, create: bool) -> Iterator[None]:
+def _hold_pool(url: str, create: bool) -> Iterator[None]:
     """Ensure the current schema, and keep this process's pool open meanwhile.
 
     The first store of a process checks on a connection outside of the pool, which reports problems with the server at once; one
     at a time, so that opening many stores does not open as many connections. Later ones use the pool.
     """
-    from engram.store.postgres.connections import CONNECT_SECONDS, release, shared
+    from engram.store.postgres.connections import CONNECT_SECONDS, acquire_connections, release_connections
 
     _check_readable(url)
-    connections = shared(url)
+    connections = acquire_connections(url)
     try:
         was_open = connections.is_open
         if not was_open or not _is_current(url):
@@ -126,18 +126,18 @@ def _prepared(url: str, create: bool) -> Iterator[None]:
                     connections.opening.release()
         yield
     finally:
-        release(connections)
+        release_connections(connections)
 
 
 def _is_current(url: str) -> bool:
     """Whether the schema is current, checked on a connection of the pool."""
     from engram.store.postgres.database import Database
-    from engram.store.postgres.schema import LATEST, version_of
+    from engram.store.postgres.schema import LATEST_SCHEMA, version_of
 
     database = Database(url, "")
     try:
         with database.reading() as connection:
-            return version_of(connection) == LATEST
+            return version_of(connection) == LATEST_SCHEMA
     except StoreError:
         return False
     finally:
@@ -147,10 +147,10 @@ def _is_current(url: str) -> bool:
 def _prepare(url: str, create: bool) -> None:
     from engram.store.postgres import schema
     from engram.store.postgres.connections import connect
-    from engram.store.postgres.errors import explained, shown_url
+    from engram.store.postgres.errors import shown_url, translate_errors
 
     where = shown_url(url)
-    with explained(where), connect(url) as connection:
+    with translate_errors(where), connect(url) as connection:
         schema.check_server(connection, where)
         if create:
             schema.create(connection, where)

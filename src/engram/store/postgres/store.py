@@ -12,7 +12,7 @@ from engram.model.lazy import replace
 from engram.model.logs import Log
 from engram.model.memory import Memory
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
-from engram.rules.scopes import shows
+from engram.rules.scopes import is_scope_visible
 from engram.store.ledger import decode_event
 from engram.store.postgres import search
 from engram.store.postgres.context import Numbers, TenantContext, TenantSettings
@@ -24,7 +24,7 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of
 from engram.store.protocol import (
-    COMMON,
+    COMMON_TERM_DOCUMENTS,
     Candidates,
     DocumentPosition,
     Filters,
@@ -39,14 +39,14 @@ from engram.store.protocol import (
 )
 from engram.store.records import decode_record, versions_among
 from engram.store.reports import Check, Pruned, Purged, SyncReport
-from engram.store.screen import Screen, Unscreened
+from engram.store.screen import NoScreen, Screen
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
 
-BY_USE = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, "
+ORDER_BY_USE = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, "
 """Orders the memories that are used most first."""
 _LOG = Log("store")
 
@@ -54,7 +54,7 @@ _LOG = Log("store")
 class PostgresStore(PostgresTaskStore, PostgresLedger):
     """Implements `protocol.Store` on a server. Thread-safe; every call is a transaction of its own."""
 
-    screen: Screen = Unscreened()
+    screen: Screen = NoScreen()
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         rows = self._run("by_id", id=ref)
         if rows:
             memory = decode_record(rows[0][0])
-            return memory if shows(scopes, memory.scope) else None
-        named = [row for row in self._run("by_name", name=ref) if shows(scopes, row[3])]
+            return memory if is_scope_visible(scopes, memory.scope) else None
+        named = [row for row in self._run("by_name", name=ref) if is_scope_visible(scopes, row[3])]
         live = [row for row in named if row[1] in ("active", "dormant", "candidate")] or named
         if len(live) > 1:
             ids = ", ".join(sorted(row[0] for row in live))
@@ -133,7 +133,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Yes: to find out would take another round trip."""
         return True
 
-    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+    def own_ids(self, memory_ids: Iterable[str]) -> list[str]:
         """All of them: a server has no team stores."""
         return list(memory_ids)
 
@@ -141,7 +141,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Nothing: trust in a repository is stored with files."""
         return frozenset()
 
-    def named(self, name: str, scope: str) -> str:
+    def id_by_name(self, name: str, scope: str) -> str:
         """The id of the memory with this name in a scope, or ""."""
         rows = self._run("named", name=name, scope=scope)
         return str(rows[0][0]) if rows else ""
@@ -165,7 +165,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     ) -> list[Memory]:
         """Memories, newest first or most used first."""
         condition, values = where(filters)
-        text = statement("listed").format(condition=condition, uses=BY_USE if most_used else "")
+        text = statement("listed").format(condition=condition, uses=ORDER_BY_USE if most_used else "")
         rows = self.context.database.query(text, {**values, "limit": limit, "offset": offset})
         return [decode_record(record) for (record,) in rows]
 
@@ -199,7 +199,10 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """The terms that occur in these scopes."""
         return frozenset(
-            term for (term,) in self._run("known_terms", terms=list(terms), scopes=list(scopes), common=COMMON)
+            term
+            for (term,) in self._run(
+                "known_terms", terms=list(terms), scopes=list(scopes), common=COMMON_TERM_DOCUMENTS
+            )
         )
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
@@ -277,8 +280,8 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         needs_vectors = False
         reason = self.screen.decision(actor, reason, session)
         with (
-            _LOG.timed("write", op=op),
-            self._reserved(ids_for) as reserved,
+            _LOG.measure("write", op=op),
+            self._reserve_ids(ids_for) as reserved,
             self.context.database.transaction() as connection,
         ):
             transaction = PostgresTransaction(
@@ -290,12 +293,12 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
             transaction.check_all()
             transaction.commit()
             needs_vectors = transaction.lacks_vectors
-        self._statistics.written(transaction.written)
+        self._statistics.note_written(transaction.written_count)
         if needs_vectors:
             self._fill_vectors()
 
     @contextlib.contextmanager
-    def _reserved(self, moments: Iterable[datetime]) -> Iterator[dict[str, range]]:
+    def _reserve_ids(self, moments: Iterable[datetime]) -> Iterator[dict[str, range]]:
         """Reserve id numbers for the days of these moments; unused ones are returned at the end."""
         days = Counter(map(day_of, moments))
         reserved = {day: self.context.numbers.take(day, count) for day, count in sorted(days.items())}

@@ -14,8 +14,17 @@ from engram.store.postgres.write import Work, to_json
 from engram.store.protocol import ListedT, LoadedT
 from engram.store.scopes import LINKS_STATE
 from engram.store.screen import Screen
-from engram.store.states import PAUSED, StateChange, StateValue, changed, checked_name, day_spent, from_text, to_text
-from engram.store.tasks import LONGEST_WAIT, from_fields, leased, same_lease, to_fields
+from engram.store.states import (
+    PAUSE_STATE,
+    StateChange,
+    StateValue,
+    apply_change,
+    checked_name,
+    from_text,
+    spending_day,
+    to_text,
+)
+from engram.store.tasks import LONGEST_WAIT, from_fields, has_same_lease, lease_job, to_fields
 
 LINKS_SECONDS = 5.0
 """How long links between scopes are used before they are read again: every read verb needs them."""
@@ -98,7 +107,7 @@ class PostgresTaskStore:
             rows = database.run("checkpoints", task=task_id, limit=None)
             changed = [change(from_fields(Checkpoint, json.loads(record))) for (record,) in rows]
             columns = [checkpoint_values(checkpoint) for checkpoint in changed]
-            database.all_of([("blank_checkpoint", {"id": task_id, **values}) for values in columns])
+            database.run_all([("blank_checkpoint", {"id": task_id, **values}) for values in columns])
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; existing ones are left unchanged."""
@@ -114,8 +123,8 @@ class PostgresTaskStore:
         wanted = {"now": now, "ahead": ahead, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
         with database.transaction():
             found = [_job(record) for (record,) in database.run("due_jobs", **wanted)]
-            taken = [leased(job, owner, until) for job in found]
-            database.all_of([("change_job", _job_values(job)) for job in taken])
+            taken = [lease_job(job, owner, until) for job in found]
+            database.run_all([("change_job", _job_values(job)) for job in taken])
         return taken
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
@@ -123,23 +132,23 @@ class PostgresTaskStore:
         database = self.context.database
         with database.transaction():
             rows = database.run("lock_job", id=job.id)
-            if not same_lease(_job(rows[0][0]) if rows else None, job):
+            if not has_same_lease(_job(rows[0][0]) if rows else None, job):
                 return False
             work: Work = (
                 [("drop_job", {"id": job.id})]
                 if then is None
                 else [("change_job", _job_values(self.screen.job(then, job)))]
             )
-            database.all_of(work)
+            database.run_all(work)
         return True
 
     def state(self, name: str) -> Mapping[str, Any]:
         """A state's value; the links between scopes may be some seconds old."""
         run = self.context.database.run
-        if name == PAUSED:
+        if name == PAUSE_STATE:
             self.context.settings.refresh()
             return {"paused": True} if self.context.settings.get("paused", False) else {}
-        if (day := day_spent(name)) is not None:
+        if (day := spending_day(name)) is not None:
             rows = run("tokens_spent", day=day)
             return {"tokens": max(0, int(rows[0][0])) if rows else 0}
         now = time.monotonic()
@@ -154,14 +163,14 @@ class PostgresTaskStore:
     def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
         """Change a state under its row lock; returns its new value. Tokens are added up without one."""
         database = self.context.database
-        if name == PAUSED:
-            after = changed(dict(self.state(name)), change)
+        if name == PAUSE_STATE:
+            after = apply_change(dict(self.state(name)), change)
             with database.transaction():
                 self.context.settings.set(paused=bool(after) or None)
             return after
-        if (day := day_spent(name)) is not None:
+        if (day := spending_day(name)) is not None:
             before = dict(self.state(name))
-            after = changed(before, change)
+            after = apply_change(before, change)
             database.run("spend_tokens", day=day, tokens=after["tokens"] - before["tokens"])
             return after
         return self._change_stored(self.screen.state(checked_name(name)), change)
@@ -171,7 +180,7 @@ class PostgresTaskStore:
         with database.transaction():
             ((stored,),) = database.run("lock_state", name=name, value=to_text({}))
             before = from_text(stored)
-            after = changed(before, change)
+            after = apply_change(before, change)
             if not after:
                 database.run("drop_state", name=name)
             elif after != before:

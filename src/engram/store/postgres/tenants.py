@@ -39,16 +39,18 @@ def removal(table: str) -> str:
     )
 
 
-ROWS = 100
+JOBS_PER_STATEMENT = 100
 """Jobs that one statement reads; the rest of a long queue is skipped."""
-STATEMENTS = 20
+MAX_STATEMENTS = 20
 """The most statements of one call; the next call continues where this one ended."""
 
 
 class DueTenants:
     """Finds tenants with jobs of some kinds that are due; it sees only their names, not the jobs."""
 
-    def __init__(self, url: str, kinds: Sequence[str], rows: int = ROWS, statements: int = STATEMENTS) -> None:
+    def __init__(
+        self, url: str, kinds: Sequence[str], rows: int = JOBS_PER_STATEMENT, statements: int = MAX_STATEMENTS
+    ) -> None:
         self._database = Database(url, "")
         self._connections = self._database.connections  # kept, so that closing a store does not close the pool
         self._kinds, self._rows, self._statements = list(kinds), rows, statements
@@ -61,7 +63,7 @@ class DueTenants:
         with self._database.reading():
             self._database.run("see_all_tenants")
             for _ in range(self._statements):
-                names = self._some(now)
+                names = self._read_names(now)
                 found.update(names)
                 self._after = names[-1] if len(names) == self._rows else ""
                 ends -= not self._after
@@ -69,7 +71,7 @@ class DueTenants:
                     break
         return found
 
-    def _some(self, now: datetime) -> list[str]:
+    def _read_names(self, now: datetime) -> list[str]:
         wanted = {
             "after": self._after,
             "now": now,

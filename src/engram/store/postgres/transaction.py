@@ -19,14 +19,14 @@ from engram.store.postgres.write import (
     memories_work,
     number_documents,
 )
-from engram.store.protocol import LIVE, ProposalKeys
-from engram.store.records import decode_record, encoded_image, heads_among, keep_begun, versions_among
+from engram.store.protocol import LIVE_STATUSES, ProposalKeys
+from engram.store.records import decode_record, encoded_image, heads_among, keep_update_time, versions_among
 from engram.store.screen import Decider, Screen
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-_COMPARED = ("active", "dormant", "candidate")
+_COMPARED_STATUSES = ("active", "dormant", "candidate")
 """The statuses that gates compare a proposal with."""
 
 
@@ -111,17 +111,17 @@ class PostgresTransaction:
         return self._stored[memory_id]
 
     @property
-    def proposed(self) -> list[Memory]:
+    def pending_memories(self) -> list[Memory]:
         """The memories this decision has put."""
         return [item.memory for item in self._pending.values()]
 
-    def stored(self, memory_id: str) -> Memory | None:
+    def stored_memory(self, memory_id: str) -> Memory | None:
         """A memory as it was before this decision."""
         return self._stored.get(memory_id)
 
     def _before(self, memory_id: str) -> Memory | None:
         known = self._pending.get(memory_id)
-        return known.memory if known is not None else self.stored(memory_id)
+        return known.memory if known is not None else self.stored_memory(memory_id)
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
@@ -221,7 +221,7 @@ class PostgresTransaction:
         """Add or replace a memory; `judged` if the gates have judged what it says."""
         if team:
             raise InvalidInput("a team store consists of files; this store is on Postgres")
-        memory = keep_begun(memory, self._before)
+        memory = keep_update_time(memory, self._before)
         (self._judged.add if judged else self._judged.discard)(memory.id)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
@@ -241,15 +241,15 @@ class PostgresTransaction:
 
     def check(self, memory: Memory) -> None:
         """Raise where this decision may not write the memory."""
-        self._screen.memories([memory], self.stored, self._decider)
+        self._screen.memories([memory], self.stored_memory, self._decider)
 
     def check_all(self) -> None:
         """Raise where this decision may not write what it has put."""
-        self._screen.memories(self.proposed, self.stored, self._decider)
+        self._screen.memories(self.pending_memories, self.stored_memory, self._decider)
 
     @property
     def _decider(self) -> Decider:
-        gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
+        gone = frozenset(memory.id for memory in self.pending_memories if memory.status not in LIVE_STATUSES)
         vectors = {item.memory.id: item.vector for item in self._pending.values() if item.vector is not None}
         return Decider(self._decision.op, self._decision.actor, gone, vectors, frozenset(self._judged))
 
@@ -265,7 +265,7 @@ class PostgresTransaction:
         return before is None or meaning_of(before) != meaning_of(memory)
 
     @property
-    def written(self) -> int:
+    def written_count(self) -> int:
         """The number of memories written."""
         return len(self._pending)
 
@@ -295,7 +295,7 @@ class PostgresTransaction:
         return DocumentRow(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope))
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        return self._context.database.within(self._connection, statement(name), values)
+        return self._context.database.run_on(self._connection, statement(name), values)
 
 
 def day_of(moment: datetime) -> str:
@@ -309,4 +309,4 @@ def _needs_comparison(before: Memory, after: Memory) -> bool:
     One that is retired needs no comparison: it is locked already, and locking a scope after a memory could deadlock.
     """
     changed = (before.statement, before.status) != (after.statement, after.status)
-    return before.scope != after.scope or (changed and after.status in _COMPARED)
+    return before.scope != after.scope or (changed and after.status in _COMPARED_STATUSES)

@@ -9,7 +9,7 @@ from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.postgres.adapters import Texts, VectorArray
 from engram.store.postgres.database import Database
-from engram.text.tokens import ASKED
+from engram.text.tokens import QUESTION_MARKER
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -21,7 +21,7 @@ _VALUES = ("position", "time", "known", "valid_from", "valid_until", "pinned")
 _TAG_END = "\x1f"
 Item = TypeVar("Item")
 Work = list[tuple[str, dict[str, Any]]]
-CHUNK = 100
+ROWS_PER_CHUNK = 100
 """Documents per statement: the server writes some while the next are prepared."""
 
 
@@ -82,7 +82,7 @@ def write_documents(
 
 def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     """Items in chunks that are sent together."""
-    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
+    return (items[start : start + ROWS_PER_CHUNK] for start in range(0, len(items), ROWS_PER_CHUNK))
 
 
 def documents_work(
@@ -120,7 +120,7 @@ def _texts(document: Document) -> tuple[str, ...]:
 
 def _length(document: Document) -> int:
     terms = " ".join(_texts(document)).split()
-    return len(terms) - terms.count(ASKED)
+    return len(terms) - terms.count(QUESTION_MARKER)
 
 
 def _document_columns(

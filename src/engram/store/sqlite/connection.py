@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engram.disk import DIRECTORY_MODE, FILE_MODE
 from engram.model.errors import StoreBusy, StoreCorrupt, StoreError, StoreReadOnly
-from engram.rules.strength import faded
+from engram.rules.strength import fade_strength
 from engram.store.documents import record_matches
 from engram.store.sql import named_statements
 
@@ -115,7 +115,7 @@ def _open(path: Path, schema: Path) -> tuple[sqlite3.Connection, bool]:
         path.touch(FILE_MODE)
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
     connection.create_function("record_matches", 3, record_matches, deterministic=True)
-    connection.create_function("faded", 2, faded, deterministic=True)
+    connection.create_function("faded", 2, fade_strength, deterministic=True)
     try:
         _use_wal(connection)
         connection.executescript(
@@ -146,7 +146,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 def _ensure_schema(connection: sqlite3.Connection, schema: Path) -> bool:
     if _has_schema(connection):
         return False
-    with immediate(connection):
+    with write_transaction(connection):
         if _has_schema(connection):
             return False
         for statement in split_statements(schema.read_text("utf-8")):
@@ -183,7 +183,7 @@ def split_statements(script: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def immediate(connection: sqlite3.Connection) -> Iterator[None]:
+def write_transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """One write transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -195,7 +195,7 @@ def immediate(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def announce(path: Path) -> int | None:
+def hold_shared_lock(path: Path) -> int | None:
     """Hold a shared lock on the database that no other close() releases, where the system has such locks.
 
     POSIX drops all locks a process holds on a file when any descriptor of it is closed, SQLite's included. Another process
@@ -209,7 +209,7 @@ def announce(path: Path) -> int | None:
     return descriptor
 
 
-def withdraw(descriptor: int | None) -> None:
+def release_shared_lock(descriptor: int | None) -> None:
     """Release the announced lock."""
     if descriptor is not None and sys.platform == "linux":
         with contextlib.suppress(OSError):

@@ -13,21 +13,21 @@ from engram.rules.numbers import NEAREST_TO_TASK
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
 from engram.store.sqlite import search
 from engram.store.sqlite.connection import (
-    announce,
     connect,
     discard,
-    immediate,
+    hold_shared_lock,
     is_damaged,
     name_index,
+    release_shared_lock,
     statements,
-    withdraw,
+    write_transaction,
 )
 from engram.store.sqlite.search import where
 from engram.store.sqlite.situations import Situations
 from engram.store.sqlite.stored_tasks import TasksState, index_number
-from engram.store.sqlite.vectors import UNFINISHED, Matrix
+from engram.store.sqlite.vectors import UNFINISHED_PREFIX, Matrix
 from engram.store.sqlite.writer import DocumentWriter, from_blob
-from engram.text.tokens import POSTINGS_BUDGET, prune
+from engram.text.tokens import POSTINGS_BUDGET, prune_terms
 
 if TYPE_CHECKING:
     from array import array
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _RECOUNT = 1.05
-_FEW = 4
+_MIN_SCAN_RATIO = 4
 """Looking up the documents of a kind beats a full scan if there are this many times more documents."""
-_FEW_CHANGED = 256
+_MAX_CHANGED_LOOKUPS = 256
 """Up to this many changed documents are looked up one by one; for more, all documents are compared with all vectors."""
-_ALONE = DocumentPosition("", 0, 0)
+_NO_POSITION = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
     "ends", "images", "numbers", "tombstones", "uses", "keys",
@@ -75,7 +75,7 @@ class Index:
     def _open(self) -> None:
         self._pid = os.getpid()
         self._connection, made = connect(self._path)
-        self._presence = announce(self._path)
+        self._presence = hold_shared_lock(self._path)
         self._inode = self._path.stat().st_ino
         self._name = self.get("name") or name_index(self._connection)
         self.fresh = made or self.get("filled") is None
@@ -121,7 +121,7 @@ class Index:
 
     def close(self) -> None:
         """Close the connection, and let go of the mapped vectors: a file system could not be unmounted while they are held."""
-        withdraw(self._presence)
+        release_shared_lock(self._presence)
         self._matrices = {}
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
@@ -164,7 +164,7 @@ class Index:
     @contextlib.contextmanager
     def writing(self) -> Iterator[DocumentWriter]:
         """One transaction; the matrix is written before it commits."""
-        with immediate(self.db):
+        with write_transaction(self.db):
             change = self.change + 1
             writer = DocumentWriter(self.db, self.generation, change)
             yield writer
@@ -210,7 +210,7 @@ class Index:
     def drop_stale_matrices(self) -> None:
         """Delete the matrices of old generations, and those that a killed process left unfinished."""
         current = self._matrix_path(self.generation)
-        for path in (*self._path.parent.glob("vectors-*.f32"), *self._path.parent.glob(f"{UNFINISHED}*")):
+        for path in (*self._path.parent.glob("vectors-*.f32"), *self._path.parent.glob(f"{UNFINISHED_PREFIX}*")):
             if path != current:
                 path.unlink(missing_ok=True)
 
@@ -248,7 +248,7 @@ class Index:
         """Fill the file from the BLOBs in a write transaction, so that no row is added meanwhile."""
         import numpy as np
 
-        with contextlib.nullcontext() if self.db.in_transaction else immediate(self.db):
+        with contextlib.nullcontext() if self.db.in_transaction else write_transaction(self.db):
             rows = self.db.execute("SELECT n, vector FROM vectors WHERE generation = ? ORDER BY n", (generation,))
             batches = iter(lambda: rows.fetchmany(4096), [])
             filled = (([n for n, _ in batch], np.stack([from_blob(blob) for _, blob in batch])) for batch in batches)
@@ -267,7 +267,7 @@ class Index:
         """Documents without a current vector: number, kind, record."""
         since = int(self.get("lacking") or 0)
         counted = "SELECT count(*) FROM (SELECT 1 FROM docs WHERE change >= ? LIMIT ?)"
-        if self.db.execute(counted, (since, _FEW_CHANGED + 1)).fetchone()[0] <= _FEW_CHANGED:
+        if self.db.execute(counted, (since, _MAX_CHANGED_LOOKUPS + 1)).fetchone()[0] <= _MAX_CHANGED_LOOKUPS:
             return self.all("changed_without_vector", self.generation, after, limit, since)
         return self.all("without_vector", self.generation, after, limit)
 
@@ -286,15 +286,17 @@ class Index:
         positions = {} if alone or not numbers else self.document_positions(numbers)
         for each in found:
             own = [n for n, _ in (*each.lexical, *each.semantic)]
-            each.positions = dict.fromkeys(own, _ALONE) if alone else {n: positions[n] for n in own if n in positions}
+            each.positions = (
+                dict.fromkeys(own, _NO_POSITION) if alone else {n: positions[n] for n in own if n in positions}
+            )
         return found
 
     def _retrieval(self, filters: Filters, *, is_semantic: bool) -> "_Retrieval":
         count = self.count
-        by = self._few(filters, count)
+        by = self._selective_index(filters, count)
         is_possible = not by or self._has_any(filters.kinds)
         matrix = self.matrix_rows(count) if is_semantic and is_possible and self.can_embed() else None
-        return _Retrieval(filters, where(filters), count, by, is_possible, self._between(filters), matrix)
+        return _Retrieval(filters, where(filters), count, by, is_possible, self._parent_range(filters), matrix)
 
     def _candidates(self, query: Query, retrieval: "_Retrieval") -> Candidates:
         filters, clause, count, of_sessions = (
@@ -306,12 +308,12 @@ class Index:
         found = Candidates(total=count - 1)
         if query.terms:
             found.frequency = self._frequencies(query.terms, count)
-            kept = prune(found.frequency)
+            kept = prune_terms(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
         if not retrieval.is_possible:
             return found
         if query.terms:
-            between = of_sessions or self._newest(kept, found.frequency)
+            between = of_sessions or self._newest_range(kept, found.frequency)
             found.lexical = search.lexical(self.db, self._last, kept, clause, query.limit, between)
             if between is not None and filters.parents is None and len(found.lexical) < query.limit:
                 found.lexical = search.lexical(self.db, self._last, kept, clause, query.limit)
@@ -358,27 +360,27 @@ class Index:
         """Where each document stands."""
         rows = self.all("stands", json.dumps(list(numbers)))
         return {
-            n: DocumentPosition(parent, position, last) if parent or position else _ALONE
+            n: DocumentPosition(parent, position, last) if parent or position else _NO_POSITION
             for n, parent, position, last in rows
         }
 
-    def _newest(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
+    def _newest_range(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
         """The range of newest documents to search when the only useful term occurs in very many."""
         if len(kept) != 1 or frequency[kept[0]] <= POSTINGS_BUDGET * 2:
             return None
         last = self.count
         return int(last * (1 - POSTINGS_BUDGET / frequency[kept[0]])), last
 
-    def _few(self, filters: Filters, total: int) -> str:
+    def _selective_index(self, filters: Filters, total: int) -> str:
         """The SQL index by which so few documents pass that a full scan is slower; "" for a scan."""
         if filters.parents is not None:
             return "docs_parent"
         if not self._kinds_counted <= total <= self._kinds_counted * _RECOUNT:
             self._kinds_counted = total
             self._kinds = dict(self.db.execute("SELECT kind, count(*) FROM docs GROUP BY kind").fetchall())
-        return "docs_scope" if sum(self._kinds.get(kind, 0) for kind in filters.kinds) * _FEW < total else ""
+        return "docs_scope" if sum(self._kinds.get(kind, 0) for kind in filters.kinds) * _MIN_SCAN_RATIO < total else ""
 
-    def _between(self, filters: Filters) -> tuple[int, int] | None:
+    def _parent_range(self, filters: Filters) -> tuple[int, int] | None:
         """The range of document numbers of the requested sessions; numbers are assigned in order."""
         if filters.parents is None:
             return None
@@ -389,11 +391,11 @@ class Index:
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
         """Documents by number, which all passed the filters, then every document in these ranges, with their vectors."""
-        found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
+        found = [_build_passage(row, True) for row in self.all("alone", json.dumps(numbers))]
         if ranges:
             rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in ranges]))
             passing = search.allowed_among(self.db, [row[0] for row in rows], where(filters))
-            found += [_placed(row, row[0] in passing) for row in rows]
+            found += [_build_passage(row, row[0] in passing) for row in rows]
         return found, self.vectors([place.n for place in found])
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
@@ -438,7 +440,7 @@ class Index:
         """All rows of a named statement."""
         return self.db.execute(self._sql[name], values).fetchall()
 
-    def listed(self, filters: Filters, limit: int | None, offset: int, *, most_used: bool = False) -> list[str]:
+    def select_records(self, filters: Filters, limit: int | None, offset: int, *, most_used: bool = False) -> list[str]:
         """Records that pass the filters, newest first or most used first."""
         condition, values = where(filters)
         few = "INDEXED BY docs_pinned" if filters.pinned else "INDEXED BY docs_critical" if filters.critical else ""
@@ -450,7 +452,7 @@ class Index:
         )
         return [record for (record,) in rows]
 
-    def counted(self, filters: Filters) -> int:
+    def count_matching(self, filters: Filters) -> int:
         """How many documents pass the filters."""
         condition, values = where(filters)
         return int(self.db.execute(f"SELECT count(*) FROM docs d WHERE {condition}", values).fetchone()[0])
@@ -468,6 +470,6 @@ class Index:
         }
 
 
-def _placed(row: tuple[Any, ...], eligible: bool) -> IndexedPassage:
+def _build_passage(row: tuple[Any, ...], eligible: bool) -> IndexedPassage:
     n, statement, about, support, cues, parent, position, time = row
     return IndexedPassage(n, (statement, about, support, cues), parent, position, time, eligible)

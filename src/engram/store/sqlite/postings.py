@@ -12,7 +12,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.text.tokens import ASKED
+from engram.text.tokens import QUESTION_MARKER
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,14 +26,14 @@ SATURATION, LENGTH = 1.2, 0.75
 """FTS5's k1 and b, which cannot be set."""
 _LEAST_RARITY = 1e-6
 """What FTS5 takes for a term that more than half of the documents have."""
-MOST_DOCUMENTS = 50_000
+MAX_DOCUMENTS = 50_000
 """Documents that are kept: some 2 MB for ten thousand short ones."""
-READ_AT_ONCE = 150_000
+CHARACTERS_PER_SEARCH = 150_000
 """Characters of index terms that one search reads, in some ten milliseconds; the next searches read the rest."""
 _CHANGED_DOCUMENTS = """
 SELECT t.n, t.statement, t.about, t.support, t.cues FROM docs d JOIN texts t ON t.n = d.n WHERE d.change > ? AND d.n <= ?
 """
-_MOST_CHANGED = 2_000
+_MAX_CHANGED_DOCUMENTS = 2_000
 """Documents that are taken out one by one; where more changed, all are read again."""
 _ENDS = "SELECT coalesce((SELECT max(change) FROM docs), 0), coalesce((SELECT max(n) FROM docs), 0)"
 _NEW_DOCUMENTS = "SELECT n, statement, about, support, cues FROM texts WHERE n > ? ORDER BY n"
@@ -62,7 +62,7 @@ class _Term:
         del self._numbers[at], self._counts[at]
         self._arrays = None
 
-    def found(self) -> "Found":
+    def as_arrays(self) -> "Found":
         """Both as arrays."""
         import numpy as np
 
@@ -87,20 +87,20 @@ class Postings:
         self._room: npt.NDArray[np.float64] | None = None
         self._is_whole = self._is_large = False
 
-    def ranked(
+    def rank(
         self, db: sqlite3.Connection, terms: Sequence[str], limit: int, allowed: Sequence[int] | None = None
     ) -> list[tuple[int, float]] | None:
         """The best documents with any of the terms, of the `allowed` ones if given, best first; None as long as not all have been read, and
         inside a transaction, whose changes have no number yet.
         """
-        if db.in_transaction or not self._refreshed(db):
+        if db.in_transaction or not self._refresh(db):
             return None
         import numpy as np
 
         room = self._rooms()
         scores = np.zeros(len(room))
         for term in filter(None, map(self._terms.get, terms)):
-            numbers, counts = term.found()
+            numbers, counts = term.as_arrays()
             scores[numbers] += self._rarity(len(numbers)) * (counts * (SATURATION + 1) / (counts + room[numbers]))
         if allowed is not None:
             numbers = np.asarray(allowed, dtype=np.int64)
@@ -124,27 +124,27 @@ class Postings:
         rarity = log((len(self._digests) - frequency + 0.5) / (frequency + 0.5))
         return rarity if rarity > 0 else _LEAST_RARITY
 
-    def _refreshed(self, db: sqlite3.Connection) -> bool:
+    def _refresh(self, db: sqlite3.Connection) -> bool:
         """Follow what changed, read on, and say whether all documents have been read."""
         state = db.execute("PRAGMA data_version").fetchone()[0], db.total_changes
         if state != self._state:
             # First the number of the last change: what another process commits meanwhile has a higher one, and is read again.
             change, last = db.execute(_ENDS).fetchone()
             self._follow(db)
-            self._state, self._change, self._is_whole, self._is_large = state, change, False, last > MOST_DOCUMENTS
+            self._state, self._change, self._is_whole, self._is_large = state, change, False, last > MAX_DOCUMENTS
         if not self._is_whole and not self._is_large:
             self._read(db)
         return self._is_whole
 
     def _follow(self, db: sqlite3.Connection) -> None:
         """Take in what became of the documents that were read."""
-        rows = db.execute(_CHANGED_DOCUMENTS, (self._change, self._last)).fetchmany(_MOST_CHANGED + 1)
+        rows = db.execute(_CHANGED_DOCUMENTS, (self._change, self._last)).fetchmany(_MAX_CHANGED_DOCUMENTS + 1)
         changed = {n: fields for n, *fields in rows if self._digests.get(n) != hash(tuple(fields))}
         (left,) = db.execute("SELECT count(*) FROM texts WHERE n <= ?", (self._last,)).fetchone()
         known = len(self._digests.keys() | changed.keys())
         there = {n for (n,) in db.execute("SELECT n FROM texts WHERE n <= ?", (self._last,))} if left < known else None
         gone = [n for n in self._digests if n not in there] if there is not None else []
-        if len(rows) + len(gone) > _MOST_CHANGED or left > known:
+        if len(rows) + len(gone) > _MAX_CHANGED_DOCUMENTS or left > known:
             self._forget()
             return
         for n in (*gone, *(n for n in changed if n in self._digests)):
@@ -155,7 +155,7 @@ class Postings:
     def _read(self, db: sqlite3.Connection) -> None:
         read = 0
         for n, *fields in db.execute(_NEW_DOCUMENTS, (self._last,)):
-            if read > READ_AT_ONCE:
+            if read > CHARACTERS_PER_SEARCH:
                 return
             self._add(n, fields)
             read += sum(map(len, fields))
@@ -166,7 +166,7 @@ class Postings:
         length = 0
         for text, weight in zip(fields, FIELD_WEIGHTS, strict=True):
             for term in text.split():
-                if term != ASKED:
+                if term != QUESTION_MARKER:
                     counts[term] = counts.get(term, 0.0) + weight
                     length += 1
         for term, count in counts.items():

@@ -100,7 +100,7 @@ Ranking = list[tuple[int, float]]
 
 _LARGE, _SAMPLE, _ENOUGH = 300_000, 50_000, 25
 """From this many documents on, a term's count is estimated from a sample of the newest if it occurs there often enough."""
-_SCANNED = 20_000
+_MAX_SCANNED_VECTORS = 20_000
 """Up to this many vectors in a row, comparing all is faster than looking up those that pass."""
 _SLACK, _LEAST = 3, 256
 """Candidates before the filter: a multiple of the limit, and at least this many; most queries filter little."""
@@ -127,7 +127,7 @@ def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) 
     return seen * total // _SAMPLE if seen >= _ENOUGH else 0
 
 
-_OF_ONE_QUESTION = 3
+_MAX_FTS_RANKINGS = 3
 """Rankings that FTS5 makes first: a process that asks one question, as the command line does, would read all documents for nothing."""
 _FILTERS_KEPT, _PASSING_KEPT = 8, 50_000
 """Filters of which it is kept which documents pass them, and of how many documents."""
@@ -167,7 +167,7 @@ class LastRankings:
         self._refresh(connection)
         return (retriever, asked) in self._found
 
-    def allowed(self, connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
+    def find_allowed(self, connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
         """Which of these documents pass the filter."""
         self._refresh(connection)
         key = clause[0], *clause[1]
@@ -218,19 +218,19 @@ def lexical(
     wide = max(limit * _SLACK, _LEAST)
     sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
 
-    def ranked() -> Ranking:
+    def rank_terms() -> Ranking:
         last.rankings += 1
-        found = last.postings.ranked(connection, terms, wide) if last.rankings > _OF_ONE_QUESTION else None
+        found = last.postings.rank(connection, terms, wide) if last.rankings > _MAX_FTS_RANKINGS else None
         return connection.execute(sql, (match, wide)).fetchall() if found is None else found
 
-    rows: Ranking = last.get(connection, "lexical", (match, wide), ranked)
+    rows: Ranking = last.get(connection, "lexical", (match, wide), rank_terms)
     passing = _first_allowed(connection, last, [n for n, _ in rows], clause, limit)
     if len(passing) >= limit or len(rows) < wide:
         return [row for row in rows if row[0] in passing][:limit]
     allowed = last.all_allowed(connection, clause, "")
     if not allowed:
         return []
-    known = last.postings.ranked(connection, terms, limit, allowed) if last.rankings > _OF_ONE_QUESTION else None
+    known = last.postings.rank(connection, terms, limit, allowed) if last.rankings > _MAX_FTS_RANKINGS else None
     return _lexical_joined(connection, match, weights, clause, limit) if known is None else known
 
 
@@ -256,9 +256,9 @@ def _first_allowed(
 ) -> set[int]:
     """At least the first `limit` of these documents that pass the filter."""
     first = limit + limit // 4
-    passing = last.allowed(connection, numbers[:first], clause)
+    passing = last.find_allowed(connection, numbers[:first], clause)
     if len(passing) < limit and len(numbers) > first:
-        passing |= last.allowed(connection, numbers[first:], clause)
+        passing |= last.find_allowed(connection, numbers[first:], clause)
     return passing
 
 
@@ -289,14 +289,14 @@ def semantic(
     from engram.embedding import products
 
     begin, end = between or (0, len(matrix) - 1)
-    if by and (between is None or end - begin > _SCANNED):
+    if by and (between is None or end - begin > _MAX_SCANNED_VECTORS):
         return _scan_allowed(connection, last, matrix, vector, clause, limit, by)
     wide = max(limit * _SLACK, _LEAST)
 
-    def scanned() -> Ranking:
+    def scan_vectors() -> Ranking:
         return _best_scored(products.scores(matrix[begin : end + 1], vector), begin, wide)
 
-    found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scanned)
+    found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scan_vectors)
     passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
     if len(passing) < limit and len(found) <= end - begin:
         return _scan_allowed(connection, last, matrix, vector, clause, limit, by)

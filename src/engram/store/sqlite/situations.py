@@ -4,7 +4,7 @@ import sqlite3
 
 __all__ = ["Situations"]
 
-MOST_READ = 50_000
+MAX_DOCUMENTS_READ = 50_000
 """Documents whose records are read, in some fifteen milliseconds for ten thousand; a larger index is taken to have situations."""
 _CHANGED = """
 SELECT 1 FROM docs d JOIN records r ON r.n = d.n WHERE d.change > ? AND instr(r.record, '"situation":') LIMIT 1
@@ -23,7 +23,7 @@ class Situations:
 
     def may_exist(self, db: sqlite3.Connection, change: int, count: int) -> bool:
         """Whether there may be one. `change` is the last change of the index, `count` the number of its documents."""
-        if self._found or count > MOST_READ:
+        if self._found or count > MAX_DOCUMENTS_READ:
             return True
         if self._read_to != change:
             known = self._read_to is not None and self._read_to < change

@@ -20,8 +20,8 @@ _HEADER = struct.Struct("<8sqqqqqI")
 _MAGIC = b"engtask3"
 _CODE = BITS // 8
 NO_VECTOR = bytes(BITS)
-UNFINISHED = -1
-MOST_COMPARED = 20_000
+UNFINISHED_CHANGE = -1
+MAX_COMPARED_MEMORIES = 20_000
 """Memories of a store whose task vectors are compared, the newest; older ones are found by their words."""
 
 
@@ -66,7 +66,7 @@ class StoredTasks:
     @classmethod
     def empty(cls) -> Self:
         """Of no memory."""
-        return cls(TasksState(0, -1, UNFINISHED, 0), (), (), (), memoryview(b""))
+        return cls(TasksState(0, -1, UNFINISHED_CHANGE, 0), (), (), (), memoryview(b""))
 
     @staticmethod
     def state_of(path: Path) -> TasksState | None:
@@ -108,7 +108,7 @@ class StoredTasks:
         data = bytes(self.vectors)
         return {n: data[BITS * place : BITS * (place + 1)] for place, n in enumerate(self._numbers)}
 
-    def only(self, numbers: Container[int]) -> "StoredTasks":
+    def keep_only(self, numbers: Container[int]) -> "StoredTasks":
         """Those of memories that are still there."""
         kept, changes, vectors = [n for n in self._numbers if n in numbers], self.changes, self._by_number()
         data = b"".join([vectors[n] for n in kept])
@@ -116,7 +116,7 @@ class StoredTasks:
             self.state, kept, [changes[n] for n in kept], [self.codes[n] for n in kept], memoryview(data)
         )
 
-    def with_more(self, state: TasksState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "StoredTasks":
+    def merge(self, state: TasksState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "StoredTasks":
         """These and others, which come instead of older ones."""
         vectors, before = self._by_number() | dict(more), self.changes
         codes = [code_of_bytes(vector) if n in more else self.codes[n] for n, vector in vectors.items()]

@@ -9,7 +9,7 @@ from pathlib import Path
 SECOND_NS = 1_000_000_000
 COARSE_CLOCK_NS, FINE_CLOCK_NS = 2 * SECOND_NS, SECOND_NS // 100
 """One tick of a file system's clock at most: of one that counts in seconds (FAT in steps of two), and of the others."""
-AT_ONCE = 256
+FILES_PER_STEP = 256
 """Files between two looks at the clock."""
 _FOLDERS = "SELECT path, mtime_ns FROM folders WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')"
 _SLICE = "SELECT path, mtime_ns, size, inode, ctime_ns FROM files WHERE path > ? AND path < ? ORDER BY path LIMIT ?"
@@ -74,9 +74,9 @@ class Sweep:
         changed: list[str] = []
         while self._ranges:
             start, end = self._ranges[0]
-            rows = db.execute(_SLICE, (start, end, AT_ONCE)).fetchall()
-            changed += differing(self._root, rows)
-            if len(rows) < AT_ONCE:
+            rows = db.execute(_SLICE, (start, end, FILES_PER_STEP)).fetchall()
+            changed += find_differing_files(self._root, rows)
+            if len(rows) < FILES_PER_STEP:
                 del self._ranges[0]
             else:
                 self._ranges[0] = (rows[-1][0], end)
@@ -85,7 +85,7 @@ class Sweep:
         return changed
 
 
-def differing(root: str, rows: Sequence[tuple[str, int, int, int, int]]) -> list[str]:
+def find_differing_files(root: str, rows: Sequence[tuple[str, int, int, int, int]]) -> list[str]:
     """The files whose stamp is not the recorded one. `root` ends with a slash."""
     changed, stat = [], os.stat
     for path, mtime_ns, size, inode, ctime_ns in rows:

@@ -11,7 +11,7 @@ from engram.model.lazy import replace
 from engram.models.task_vectors import TaskTable
 from engram.rules.cues import situation_with_cues
 from engram.store.sqlite.search import TASKS, Ranking, best_rows
-from engram.store.sqlite.stored_tasks import MOST_COMPARED, UNFINISHED, StoredTasks, TasksState
+from engram.store.sqlite.stored_tasks import MAX_COMPARED_MEMORIES, UNFINISHED_CHANGE, StoredTasks, TasksState
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TaskNeighbours"]
 
-EMBEDDED_AT_ONCE = 1_000
+EMBEDDED_PER_SEARCH = 1_000
 """New memories that one search embeds, the newest, in about a quarter of a second; the next searches embed the rest."""
-WORTH_SAVING = 20
+MIN_SAVED_MEMORIES = 20
 """From this many new vectors on the file is written again, so that the next process need not make them."""
 
 
@@ -55,7 +55,7 @@ class TaskNeighbours:
     @property
     def is_whole(self) -> bool:
         """Whether every memory had a vector at the last search."""
-        return self._state is not None and self._state.change != UNFINISHED
+        return self._state is not None and self._state.change != UNFINISHED_CHANGE
 
     def nearest(self, db: sqlite3.Connection, state: TasksState, task: Any, count: int) -> Ranking:
         """The memories nearest to the vector of a task, the nearest first. `state` is that of the index now."""
@@ -79,19 +79,19 @@ class TaskNeighbours:
             return
         if self._state is None or replace(self._state, change=state.change) != state:
             self._read(state)
-        since = self._state.change if self._state is not None else UNFINISHED
+        since = self._state.change if self._state is not None else UNFINISHED_CHANGE
         is_whole = self._embed_changed(db, since)
-        if is_whole and len(self._rows) != min(_count_active(db), MOST_COMPARED):
-            self._keep({n for n, _ in _active(db, UNFINISHED)})
-        self._state = replace(state, change=state.change if is_whole else UNFINISHED)
-        if self._unsaved >= WORTH_SAVING:
+        if is_whole and len(self._rows) != min(_count_active(db), MAX_COMPARED_MEMORIES):
+            self._keep({n for n, _ in _active(db, UNFINISHED_CHANGE)})
+        self._state = replace(state, change=state.change if is_whole else UNFINISHED_CHANGE)
+        if self._unsaved >= MIN_SAVED_MEMORIES:
             self._save()
 
     def _embed_changed(self, db: sqlite3.Connection, since: int) -> bool:
         """Embed what changed; returns whether that was all."""
         stale = {n: change for n, change in _active(db, since) if self._changes.get(n) != change}
-        self._embed(db, list(stale)[:EMBEDDED_AT_ONCE], stale)
-        return len(stale) <= EMBEDDED_AT_ONCE
+        self._embed(db, list(stale)[:EMBEDDED_PER_SEARCH], stale)
+        return len(stale) <= EMBEDDED_PER_SEARCH
 
     def _keep(self, there: Container[int]) -> None:
         """Only those of memories that are still there: a purged one leaves nothing behind."""
@@ -121,7 +121,7 @@ class TaskNeighbours:
         if not records:
             return
         read = [(n, json.loads(record)) for n, record in records]
-        vectors = self._table.notes([_texts(one) for _, one in read])
+        vectors = self._table.encode_notes([_texts(one) for _, one in read])
         added = np.frombuffer(b"".join(vectors), dtype=np.int8).reshape(-1, BITS)
         kept = {n: row for n, row in self._rows.items() if n not in changes}
         self._vectors = np.concatenate([self._vectors[list(kept.values())], added])
@@ -149,7 +149,7 @@ def _active(db: sqlite3.Connection, since: int) -> list[tuple[int, int]]:
     """The memories that changed since then and are active, each with its change, the newest first."""
     return db.execute(
         "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' AND change > ? ORDER BY n DESC LIMIT ?",
-        (since, MOST_COMPARED),
+        (since, MAX_COMPARED_MEMORIES),
     ).fetchall()
 
 

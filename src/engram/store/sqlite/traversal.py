@@ -4,8 +4,8 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engram.model.relations import HEAVIEST, LIGHTEST
-from engram.store.protocol import LONGEST_CHAIN, Hops, Link
+from engram.model.relations import MAX_WEIGHT, MIN_WEIGHT
+from engram.store.protocol import MAX_VERSIONS, Hops, Link
 from engram.store.sqlite.search import where
 
 # The links are sorted in a subquery of their own, so that each document is looked up only when its row is taken.
@@ -50,9 +50,9 @@ WHERE e.id <> e.heir AND d.status = 'superseded' AND NOT ({condition})
 def read_links(db: sqlite3.Connection, ids: Sequence[str], hops: Hops, most: int) -> Iterator[Link]:
     """The links to so many neighbours of each memory, in each direction."""
     condition, values = where(hops.filters)
-    followed = (hops.types or ()) * (1 + hops.given_ways)
+    followed = (hops.types or ()) * (1 + hops.explicit_directions)
     if hops.outbound:
-        destination = _OR_SUCCESSOR.format(condition=condition, longest=LONGEST_CHAIN)
+        destination = _OR_SUCCESSOR.format(condition=condition, longest=MAX_VERSIONS)
         outbound = _statement(hops, "source", "target", destination)
         for memory_id in ids:
             rows = db.execute(outbound, (*values, *values, memory_id, *followed))
@@ -69,11 +69,11 @@ def read_links(db: sqlite3.Connection, ids: Sequence[str], hops: Hops, most: int
 def _statement(hops: Hops, here: str, there: str, destination: str) -> str:
     least = repr(hops.min_weight)
     typed = "" if hops.types is None else f"AND {{link}}.type IN ({', '.join('?' * len(hops.types))})"
-    ways = (("source", "target"), ("target", "source"))[: hops.given_ways]
+    ways = (("source", "target"), ("target", "source"))[: hops.explicit_directions]
     given = (_GIVEN.format(source=a, target=b, least=least, typed=typed.format(link="g")) for a, b in ways)
     return _LINKS.format(
         destination=destination, here=here, there=there, typed=typed.format(link="l"), given="".join(given), least=least,
-        lightest=LIGHTEST, heaviest=HEAVIEST, now=repr(hops.at.timestamp()),
+        lightest=MIN_WEIGHT, heaviest=MAX_WEIGHT, now=repr(hops.at.timestamp()),
     )  # fmt: skip
 
 

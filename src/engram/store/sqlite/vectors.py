@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Matrix32 = npt.NDArray[np.float32]
 
 
-UNFINISHED = ".vectors-"
+UNFINISHED_PREFIX = ".vectors-"
 _GROWTH_ROWS = 4096
 
 
@@ -50,14 +50,14 @@ class Matrix:
     def _map(self, count: int) -> "Matrix32":
         import numpy as np
 
-        with self._opened() as descriptor:
+        with self._open_file() as descriptor:
             self._reserve(descriptor, count)
         rows = self._path.stat().st_size // (4 * self.dim)
         # As a plain array: every operation on the memmap subclass pays for being one.
         return np.asarray(np.memmap(self._path, dtype=np.float32, mode="r", shape=(rows, self.dim)))
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _open_file(self) -> Iterator[int]:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
             yield descriptor
@@ -73,7 +73,7 @@ class Matrix:
         """Create the file from these rows; if another process was faster, its file is kept."""
         import tempfile  # slow to import
 
-        descriptor, name = tempfile.mkstemp(prefix=UNFINISHED, dir=self._path.parent)
+        descriptor, name = tempfile.mkstemp(prefix=UNFINISHED_PREFIX, dir=self._path.parent)
         try:
             os.fchmod(descriptor, FILE_MODE)
             self._reserve(descriptor, count)
@@ -88,7 +88,7 @@ class Matrix:
     def write(self, numbers: Sequence[int], vectors: "Matrix32") -> None:
         """Put rows in place."""
         if len(numbers):
-            with self._opened() as descriptor:
+            with self._open_file() as descriptor:
                 self._put(descriptor, numbers, vectors)
 
     def _put(self, descriptor: int, numbers: Sequence[int], vectors: "Matrix32") -> None:

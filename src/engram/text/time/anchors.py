@@ -12,7 +12,7 @@ from engram.text.time.words import Word, value_of
 from engram.text.verbs import PAST_AUXILIARIES, SUBJECTS, is_participle, is_past
 from engram.text.word_tables import word_class
 
-__all__ = ["AnchorPhrase", "anchored", "speaks_of_past"]
+__all__ = ["AnchorPhrase", "find_anchor", "speaks_of_past"]
 
 _RELATIONS = {
     "before": "before", "prior to": "before", "until": "before", "till": "before", "til": "before", "up until": "before",
@@ -23,7 +23,7 @@ _RELATIONS = {
     "in the wake of": "after", "in the aftermath of": "after",
 }  # fmt: skip
 _RELATION_WORDS = frozenset(key.split()[0] for key in _RELATIONS)
-_LONGEST = 48
+_MAX_EVENT_WORDS = 48
 _PASSIVE = frozenset(("is", "are", "am", "be", "being", "get", "gets", "getting"))
 _TAKES_AFTER = frozenset(map(stem, ("look", "take", "name", "ask")))
 _TOLD_BY = frozenset(("was", "were", "got", "had", "became"))
@@ -58,7 +58,7 @@ def _is_past_verb(found: list[Word], place: int) -> bool:
     if key in PAST_AUXILIARIES or key == "used":
         return True
     if key in _HAVE:
-        return _perfect(found, place)
+        return _is_perfect(found, place)
     if place == 0 or not is_past(key) or found[place - 1].owner:
         return False
     before = found[place - 1]
@@ -71,7 +71,7 @@ def _is_name(word: Word, place: int) -> bool:
     return word.capital and place > 1 and not word.closed
 
 
-def _perfect(found: list[Word], place: int) -> bool:
+def _is_perfect(found: list[Word], place: int) -> bool:
     if {"do", "does", "to", "will", "don't"} & {word.key for word in found[max(0, place - 2) : place]}:
         return False
     if place + 1 < len(found) and found[place + 1].key == "to":
@@ -79,7 +79,7 @@ def _perfect(found: list[Word], place: int) -> bool:
     return any(is_participle(word.key) and word.key != "got" for word in found[place + 1 : place + 5])
 
 
-def anchored(found: list[Word], past: bool) -> AnchorPhrase | None:
+def find_anchor(found: list[Word], past: bool) -> AnchorPhrase | None:
     """The first time in the words that is told by an event."""
     for place in range(len(found)):
         if found[place].key not in _RELATION_WORDS and found[place].key not in (
@@ -113,7 +113,7 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
     if (
         event >= len(found)
         or found[event].key[:1].isdigit()
-        or (found[event].key in _EMPTY and not _told_of_it(found, event))
+        or (found[event].key in _EMPTY and not _has_own_verb(found, event))
         or found[event].key in _AUXILIARIES
     ):
         return None
@@ -122,12 +122,12 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
     key = found[place].key
     if key == "after" and place and stem(found[place - 1].key) in _TAKES_AFTER:
         return None  # "who looks after the account"
-    if key == "when" and not _tells_when(found, place):
+    if key == "when" and not _is_time_clause(found, place):
         return None
     last = _clause_end(found, event)
     run = found[event:last]
     subject = run[0].key in SUBJECTS or run[0].key in ("i'd", "we'd", "i'm")
-    told_past = any(_tells_past(run, at) for at in range(len(run)))
+    told_past = any(_is_past_form(run, at) for at in range(len(run)))
     if subject and not told_past and any(word.key in _PRESENT for word in run):
         return None
     if key in ("when", "while", "whilst") and not told_past and not any(word.key.endswith("ing") for word in run):
@@ -140,27 +140,29 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
     return AnchorPhrase(_with_unit(found, place), event, last, relation, told_past)
 
 
-def _tells_past(run: list[Word], place: int) -> bool:
+def _is_past_form(run: list[Word], place: int) -> bool:
     """Whether the word is a past form of its own: "the lift got stuck", and not "the lift gets stuck"."""
     return is_past(run[place].key, same=True) and (place == 0 or run[place - 1].key not in _PASSIVE)
 
 
-def _told_of_it(found: list[Word], event: int) -> bool:
+def _has_own_verb(found: list[Word], event: int) -> bool:
     """Whether "it" has a verb of its own: "before it was extended", and not "before it"."""
     verb = found[event + 1].key if event + 1 < len(found) and not found[event].closed else ""
     return found[event].key in ("it", "that", "this", "they", "these") and (verb in _TOLD_BY or is_past(verb))
 
 
-def _tells_when(found: list[Word], place: int) -> bool:
+def _is_time_clause(found: list[Word], place: int) -> bool:
     """Whether "when" tells a time: it does in "what was it when I moved", and asks for one in "tell me when I moved"."""
     if place == 0 or found[place - 1].closed:
-        return any(word.closed for word in found[place + 1 : place + _LONGEST - 1][:-1]) and place + 1 < len(found)
-    asks_else = any(word.key in _OTHER_QUESTIONS for word in found[max(0, place - _LONGEST) : place])
+        return any(word.closed for word in found[place + 1 : place + _MAX_EVENT_WORDS - 1][:-1]) and place + 1 < len(
+            found
+        )
+    asks_else = any(word.key in _OTHER_QUESTIONS for word in found[max(0, place - _MAX_EVENT_WORDS) : place])
     return asks_else or found[place - 1].key not in _ASKS_WHEN
 
 
 def _clause_end(found: list[Word], event: int) -> int:
-    for place in range(event, min(event + _LONGEST, len(found))):
+    for place in range(event, min(event + _MAX_EVENT_WORDS, len(found))):
         if place > event and found[place].key in _LAST_OF_CLAUSE:
             echoed = (
                 found[place].key in _OTHER_QUESTIONS and found[place - 1].key in _TOLD_BY
@@ -168,7 +170,7 @@ def _clause_end(found: list[Word], event: int) -> int:
             return place - 1 if echoed and place - 1 > event else place
         if found[place].closed:
             return place + 1
-    return min(event + _LONGEST, len(found))
+    return min(event + _MAX_EVENT_WORDS, len(found))
 
 
 def _with_unit(found: list[Word], place: int) -> int:

@@ -20,8 +20,9 @@ __all__ = [
     "LENGTHS",
     "Repeating",
     "Span",
+    "add_units",
+    "containing_span",
     "day_of",
-    "holding",
     "holiday_in",
     "hour_from",
     "in_span",
@@ -29,13 +30,12 @@ __all__ = [
     "iso_week",
     "middle_of",
     "monthly",
+    "nth_within",
     "part_of_day",
-    "resolved",
-    "shifted",
+    "resolve_repeating",
     "third",
     "week_around",
     "weekday_near",
-    "within",
 ]
 
 _MONTHS_IN = {"month": 1, "quarter": 3, "season": 3, "half": 6, "year": 12, "decade": 120}
@@ -72,7 +72,7 @@ def _month_start(year: int, month: int) -> datetime:
     return datetime(year + years, index + 1, 1)
 
 
-def shifted(moment: datetime, unit: str, count: float) -> datetime:
+def add_units(moment: datetime, unit: str, count: float) -> datetime:
     """The same wall time so many units later; the 31st of a shorter month is its last day. Half units are half as long."""
     if unit in _DAYS_IN:
         return moment + timedelta(days=_DAYS_IN[unit] * count)
@@ -83,7 +83,7 @@ def shifted(moment: datetime, unit: str, count: float) -> datetime:
     return moment.replace(year=start.year, month=start.month, day=day) + timedelta(days=round((months - whole) * 30))
 
 
-def holding(moment: datetime, unit: str) -> Span:
+def containing_span(moment: datetime, unit: str) -> Span:
     """The unit of the calendar that holds this moment; a weekend is that of its week, a night the one that starts that day."""
     day = day_of(moment)
     if unit == "hour":
@@ -117,7 +117,7 @@ def middle_of(span: Span) -> datetime:
 
 def week_around(span: Span) -> Span:
     """The calendar week that holds the middle of some days: of Christmas that of the 25th, of Easter that of its Sunday."""
-    return holding(middle_of(span), "week")
+    return containing_span(middle_of(span), "week")
 
 
 def part_of_day(day: Span, hours: str) -> Span:
@@ -146,7 +146,7 @@ def third(span: Span, which: int) -> Span:
     return Span(since, until, "part")
 
 
-def within(span: Span, unit: str, which: int) -> Span | None:
+def nth_within(span: Span, unit: str, which: int) -> Span | None:
     """The first, second … or last (-1) day, week, month, quarter or half inside a longer span."""
     if unit == "half" and span.grain == "month":
         middle = span.since + timedelta(days=_HALF_MONTH)
@@ -263,7 +263,7 @@ def weekday_near(weekday: int, at: datetime, step: int) -> Span:
     return Span(since, since + timedelta(days=1), "day")
 
 
-def resolved(what: Repeating, at: datetime, step: int | None, ahead: bool) -> Span | None:
+def resolve_repeating(what: Repeating, at: datetime, step: int | None, ahead: bool) -> Span | None:
     """Which one is meant, by "last", "this", "next" (a step) or by where the question looks."""
     if what.kind == "weekday":
         return weekday_near(what.first, at, step if step is not None else 1 if ahead else -1)

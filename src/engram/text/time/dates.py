@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
 from engram.model.lazy import dataclass, lazy_pattern
-from engram.text.time.calendar import Span, holding, monthly
+from engram.text.time.calendar import Span, containing_span, monthly
 from engram.text.time.numbers import amount, is_fiscal, repeating, written_date, year_after, year_at
 from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of, words
 
@@ -63,7 +63,7 @@ def _date_at(found: list[Word], place: int) -> tuple[int, Span] | None:
     if named[1].kind == "month":
         return year[0], monthly(year[1], named[1].first, 1, "month")
     try:
-        return year[0], holding(datetime(year[1], named[1].first, named[1].second), "day")
+        return year[0], containing_span(datetime(year[1], named[1].first, named[1].second), "day")
     except ValueError:
         return None  # "30 February 2024"
 

@@ -19,23 +19,23 @@ from engram.text.time.calendar import (
     LENGTHS,
     Repeating,
     Span,
-    holding,
+    add_units,
+    containing_span,
     hour_from,
     in_span,
     in_year,
     monthly,
     part_of_day,
-    resolved,
-    shifted,
+    resolve_repeating,
 )
 from engram.text.time.numbers import Amount
 from engram.text.time.rules import FINER, INSTANT, RULES
 from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of, word_classes
 from engram.text.word_tables import word_class
 
-__all__ = ["INSTANT", "Found", "Grammar"]
+__all__ = ["INSTANT", "FoundTime", "Grammar"]
 
-Found = tuple[int, Span]
+FoundTime = tuple[int, Span]
 """Where a time ends, and its span."""
 _DEEPEST = 3  # "at noon | on the first day | of | last month": a time inside a time inside a time
 _OWNING = frozenset(("my", "your", "his", "her", "our", "their", "every", "each", "any", "no"))
@@ -78,7 +78,7 @@ _READERS = {
     "year": _Reader(count.year_at),
     "year_of": _Reader(count.year_after),
 }
-_TIMES: dict[str, "Callable[[Grammar, int], Found | None]"] = {
+_TIMES: dict[str, "Callable[[Grammar, int], FoundTime | None]"] = {
     "any": lambda g, place: g.moment(place, "on"),
     "day": lambda g, place: g.moment_of(place, "day"),
     "days": lambda g, place: g.moment_of(place, "day", "holiday"),
@@ -105,7 +105,7 @@ class _Part(NamedTuple):
 class _Rule(NamedTuple):
     parts: tuple[_Part, ...]
     whole: bool
-    meaning: Callable[..., Span | Found | None]
+    meaning: Callable[..., Span | FoundTime | None]
 
 
 def _choices(pattern: list[str]) -> list[list[str]]:
@@ -189,7 +189,7 @@ class Grammar:
         self._aware = at
         self._depth = 0
 
-    def moment(self, place: int, lead: str = "") -> Found | None:
+    def moment(self, place: int, lead: str = "") -> FoundTime | None:
         """The time that starts at this place; behind a lead ("in", "since") bare months, weekdays and years count too."""
         if self._depth >= _DEEPEST:
             return None
@@ -204,22 +204,22 @@ class Grammar:
             self._depth -= 1
         return None if found is None else self._narrow_span(*found)
 
-    def moment_of(self, place: int, *grains: str) -> Found | None:
+    def moment_of(self, place: int, *grains: str) -> FoundTime | None:
         """The time that starts at this place, where it is of one of these units."""
         found = self.moment(place, "on")
         return found if found is not None and found[1].grain in grains else None
 
-    def first(self, group: str, place: int) -> Found | None:
+    def first(self, group: str, place: int) -> FoundTime | None:
         """What the first rule of a group that matches means here."""
         return self._match_rules(_rules()[group], place)
 
-    def outer(self, place: int) -> Found | None:
+    def outer(self, place: int) -> FoundTime | None:
         """What a part is a part of; "the month" is this one."""
         if self.key(place) in ("the", "this") and (unit := value_of("unit", self.key(place + 1))):
             if unit not in ("day", "week", "month", "quarter", "year", "decade"):
                 return None
             if self.key(place) == "this" or not self._keys(place + 2, "before", "last"):
-                return place + 2, holding(self.at, unit)
+                return place + 2, containing_span(self.at, unit)
         return self.moment(place, "in")
 
     def key(self, place: int) -> str:
@@ -231,7 +231,9 @@ class Grammar:
         """The word before the rule that matched."""
         return self.key(self.start - 1)
 
-    def _match_rules(self, rules: tuple[_Rule, ...], start: int, lead: str = "", article: bool = False) -> Found | None:
+    def _match_rules(
+        self, rules: tuple[_Rule, ...], start: int, lead: str = "", article: bool = False
+    ) -> FoundTime | None:
         for rule in rules:
             match = self._match(rule, start)
             if match is None:
@@ -268,7 +270,7 @@ class Grammar:
 
     def day(self, offset: float) -> Span:
         """The day so many days from the question's."""
-        return holding(shifted(self.at, "day", offset), "day")
+        return containing_span(add_units(self.at, "day", offset), "day")
 
     def until_now(self, since: datetime) -> Span:
         """From a moment up to the question, its own instant included."""
@@ -291,7 +293,7 @@ class Grammar:
 
     def back(self, unit: str, number: float) -> datetime:
         """The moment so many units before the question: hours on the clock, days and longer on the calendar."""
-        return self.clock_back(unit, number) if unit in LENGTHS else shifted(self.at, unit, -number)
+        return self.clock_back(unit, number) if unit in LENGTHS else add_units(self.at, unit, -number)
 
     def last_of_day(self, hour_in: Callable[[Span], Span]) -> Span:
         """A time of today; of yesterday where today's is to come and the past was asked for."""
@@ -310,26 +312,29 @@ class Grammar:
         step = "week" if unit == "fortnight" else unit
         if nearest == furthest and nearest != int(nearest):
             step = FINER.get(unit, "day")  # "half a year ago"
-        first, last = holding(shifted(self.at, unit, nearest), step), holding(shifted(self.at, unit, furthest), step)
+        first, last = (
+            containing_span(add_units(self.at, unit, nearest), step),
+            containing_span(add_units(self.at, unit, furthest), step),
+        )
         return Span(first.since, last.until, first.grain)
 
-    def owned(self) -> bool:
+    def is_owned(self) -> bool:
         """Whether what matched is somebody's and not the calendar's: "my last week", "Anna's last day"."""
         return self.before in _OWNING or (self.start > 0 and self.words[self.start - 1].owner)
 
-    def numbered(self) -> bool:
+    def is_numbered(self) -> bool:
         """Whether the number that matched is that of something else: of a version, a floor, a page."""
         return self.words[self.start].owner or any(word.key in _NUMBERED for word in self.words)
 
     # Names that come round again
 
-    def _read_repeating(self, place: int, lead: str, article: bool) -> Found | None:
+    def _read_repeating(self, place: int, lead: str, article: bool) -> FoundTime | None:
         read = count.repeating(self.words, place, named=bool(lead))
         if read is None or not self._is_time(place, read[0], read[1], lead, article):
             return None
-        return self.repeated(*read)
+        return self.resolve_named(*read)
 
-    def repeated(self, end: int, what: Repeating) -> Found | None:
+    def resolve_named(self, end: int, what: Repeating) -> FoundTime | None:
         """The one that is meant of what comes round, with the year behind it."""
         year = count.year_after(self.words, end)
         if year is not None and what.kind not in ("weekday", "monthday"):
@@ -339,19 +344,19 @@ class Grammar:
             inner = in_span(what, outer[1])
             if inner is not None or what.kind == "weekday":
                 return None if inner is None else (outer[0], inner)
-        span = self._meant_one(what)
+        span = self._nearest_occurrence(what)
         return None if span is None else (end, span)
 
-    def _meant_one(self, what: Repeating) -> Span | None:
+    def _nearest_occurrence(self, what: Repeating) -> Span | None:
         """By where the question looks; in the present tense a month or a season is the nearer one."""
         if self.ahead != 1 or what.kind in _LOOK_AHEAD_NOW:
-            return resolved(what, self.at, None, self.ahead > 0)
-        last, coming = resolved(what, self.at, None, False), resolved(what, self.at, None, True)
+            return resolve_repeating(what, self.at, None, self.ahead > 0)
+        last, coming = resolve_repeating(what, self.at, None, False), resolve_repeating(what, self.at, None, True)
         if last is None or coming is None:
             return last or coming
         return coming if coming.since - self.at < self.at - last.until else last
 
-    def _container(self, place: int) -> Found | None:
+    def _container(self, place: int) -> FoundTime | None:
         """What a name comes round in: "of last year", "two weeks ago"."""
         after = place + (self.key(place) in ("of", "in"))
         start = after + (self.key(after) == "the")
@@ -383,7 +388,7 @@ class Grammar:
             return True
         return self._open(end) and (self._container(end) is not None or value_of("daypart", self.key(end)) is not None)
 
-    def _year(self, place: int, lead: str) -> Found | None:
+    def _year(self, place: int, lead: str) -> FoundTime | None:
         if decade := count.decade_at(self.words, place, self.at.year):
             return place + 1, monthly(decade, 1, 120, "decade")
         read = count.year_at(self.words, place, any_of=lead in _DATES_YEARS)
@@ -391,7 +396,7 @@ class Grammar:
             return None
         return read[0], monthly(read[1], 1, 12, "year")
 
-    def _narrow_span(self, end: int, span: Span) -> Found:
+    def _narrow_span(self, end: int, span: Span) -> FoundTime:
         """What follows a time and narrows it: "yesterday morning", "Monday at 3pm", "last week on Tuesday", "last year in May"."""
         if not self._open(end):
             return end, span

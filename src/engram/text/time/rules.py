@@ -13,20 +13,20 @@ from engram.text.time.calendar import (
     LENGTHS,
     Repeating,
     Span,
+    add_units,
+    containing_span,
     day_of,
-    holding,
     hour_from,
     in_year,
     iso_week,
     middle_of,
     monthly,
+    nth_within,
     part_of_day,
-    resolved,
-    shifted,
+    resolve_repeating,
     third,
     week_around,
     weekday_near,
-    within,
 )
 from engram.text.time.numbers import Amount, ClockRange
 from engram.text.time.words import value_of
@@ -79,12 +79,12 @@ def _hours(g: "Grammar", clocks: ClockRange, day: Span | None = None) -> Span | 
 
 
 def _hour_of_day(g: "Grammar", hour: timedelta, day: Span) -> Span | None:
-    fits = day.grain in ("day", "daypart", "night") and not g.numbered()
+    fits = day.grain in ("day", "daypart", "night") and not g.is_numbered()
     return _hour_in(day, hour) if fits else None
 
 
 def _hour_alone(g: "Grammar", hour: timedelta) -> Span | None:
-    alone = g.key(g.start).isdigit() and not g.numbered()
+    alone = g.key(g.start).isdigit() and not g.is_numbered()
     return g.last_of_day(lambda day: _hour_in(day, hour)) if alone else None
 
 
@@ -96,20 +96,20 @@ def _beyond(g: "Grammar", side: str, amount: Amount) -> Span:
 
 def _from_day(g: "Grammar", amount: Amount, side: str, day: Span) -> Span | None:
     counts = amount.unit not in LENGTHS and (side == "from" or (amount.unit == "week" and bool(g.ahead)))
-    return holding(shifted(day.since, amount.unit, amount.number), "day") if counts else None
+    return containing_span(add_units(day.since, amount.unit, amount.number), "day") if counts else None
 
 
 def _same_time(g: "Grammar", unit: str, number: float) -> Span | None:
     """The month the question is asked in, a year ago; of a month ago the week, of a week ago the day."""
-    return holding(shifted(g.at, unit, number), FINER[unit]) if unit in FINER and number else None
+    return containing_span(add_units(g.at, unit, number), FINER[unit]) if unit in FINER and number else None
 
 
 def _rounds_ago(g: "Grammar", number: float, what: Repeating) -> Span | None:
-    last = resolved(what, g.at, -1, False) if number == int(number) else None
+    last = resolve_repeating(what, g.at, -1, False) if number == int(number) else None
     if last is None:
         return None
     if what.kind == "weekday":
-        return holding(shifted(last.since, "week", 1 - number), "day")
+        return containing_span(add_units(last.since, "week", 1 - number), "day")
     return in_year(what, last.since.year + 1 - int(number))
 
 
@@ -131,14 +131,14 @@ def _at_end(number: int, unit: str, amount: float, outer: Span) -> Span | None:
     if number > 0 or unit not in ("day", "week", "month", "quarter"):
         return None
     edge = outer.until if number else outer.since
-    other = shifted(edge, unit, -amount if number else amount)
+    other = add_units(edge, unit, -amount if number else amount)
     inside = outer.since <= other <= outer.until
     return Span(min(edge, other), max(edge, other), "part") if inside else None
 
 
 def _nth_of(g: "Grammar", number: int, unit: str, outer: Span) -> Span | None:
     several = _at_end(number, unit, _SOME, outer) if g.key(g.start + 1).endswith("s") else None
-    return several or (within(outer, unit, number) if unit in ("day", "week", "month", "quarter", "half") else None)
+    return several or (nth_within(outer, unit, number) if unit in ("day", "week", "month", "quarter", "half") else None)
 
 
 def _nth_weekday(g: "Grammar", number: int, weekday: str, outer: Span) -> Span | None:
@@ -146,8 +146,8 @@ def _nth_weekday(g: "Grammar", number: int, weekday: str, outer: Span) -> Span |
         return None
     edge = outer.until if number < 0 else outer.since - INSTANT
     day = weekday_near(int(weekday), edge, -1 if number < 0 else 1)
-    since = shifted(day.since, "week", max(number, 0))
-    return holding(since, "day") if since < outer.until else None
+    since = add_units(day.since, "week", max(number, 0))
+    return containing_span(since, "day") if since < outer.until else None
 
 
 def _weekday_beside(g: "Grammar", weekday: str, side: str, base: Span) -> Span | None:
@@ -160,10 +160,10 @@ def _beside(g: "Grammar", unit: str, number: float, side: str, base: Span) -> Sp
     if unit not in _BESIDE:
         return None
     since = base.until if side == "after" else base.since
-    other = shifted(since, unit, number if side == "after" else -number)
+    other = add_units(since, unit, number if side == "after" else -number)
     if g.article:
         return Span(min(since, other), max(since, other), "range")
-    return holding(other - INSTANT if side == "after" else other, "day")
+    return containing_span(other - INSTANT if side == "after" else other, "day")
 
 
 def _numbered_week(g: "Grammar", number: int, year: int | None = None) -> Span:
@@ -174,21 +174,21 @@ def _numbered_week(g: "Grammar", number: int, year: int | None = None) -> Span:
 
 def _to_date(g: "Grammar", unit: str) -> Span | None:
     unit = _TO_DATE.get(unit, unit)
-    return g.until_now(holding(g.at, unit).since) if unit in _TO_DATE.values() else None
+    return g.until_now(containing_span(g.at, unit).since) if unit in _TO_DATE.values() else None
 
 
 def _count_span(g: "Grammar", step: str, length: Amount) -> Span | None:
     """Up to the question or from it on."""
     key = "past" if step == "past" else g.key(g.start)
     back = key == "past" or step == "-1"
-    if step == "0" or g.owned() or (length.bare and not _rolls(g, key, back, length.unit)):
+    if step == "0" or g.is_owned() or (length.bare and not _counts_back(g, key, back, length.unit)):
         return None
     if back:
         return g.until_now(g.back(length.unit, length.number))
     return Span(g.at, g.back(length.unit, -length.number), "rolling")
 
 
-def _rolls(g: "Grammar", key: str, back: bool, unit: str) -> bool:
+def _counts_back(g: "Grammar", key: str, back: bool, unit: str) -> bool:
     """Whether "the last UNIT" counts back from now: "at the last minute" and "the last quarter" do not."""
     if g.key(g.end) == "of" or unit in _CALENDAR_AFTER_THE or key in ("previous", "preceding"):
         return False
@@ -197,7 +197,7 @@ def _rolls(g: "Grammar", key: str, back: bool, unit: str) -> bool:
 
 def _stepped_unit(g: "Grammar", step: int, unit: str) -> Span | None:
     key, before = g.key(g.end - 1), g.key(g.end - 2)
-    if g.owned() or unit in LENGTHS or key.endswith("s") or key in ("d", "w"):
+    if g.is_owned() or unit in LENGTHS or key.endswith("s") or key in ("d", "w"):
         return None
     if key == "evening":
         return part_of_day(g.day(step), "18-24") if step <= 0 else None
@@ -207,40 +207,40 @@ def _stepped_unit(g: "Grammar", step: int, unit: str) -> Span | None:
         return None  # where a sprint begins only its team knows; so many of them are a length
     if unit == "fortnight":
         return g.until_now(g.back(unit, 1)) if step < 0 else Span(g.at, g.back(unit, -1), "rolling")
-    soon = holding(g.at, "weekend")
+    soon = containing_span(g.at, "weekend")
     if unit == "weekend" and step > 0 and before in ("coming", "upcoming") and soon.since > g.at:
         return soon
-    return holding(shifted(g.at, "day" if unit == "night" else unit, step), unit)
+    return containing_span(add_units(g.at, "day" if unit == "night" else unit, step), unit)
 
 
 def _unit_two_away(g: "Grammar", unit: str, side: str) -> Span | None:
     away = 2 if side == "after" else -2
     counts = unit not in LENGTHS and unit != "sprint"
-    return holding(shifted(g.at, "day" if unit == "night" else unit, away), unit) if counts else None
+    return containing_span(add_units(g.at, "day" if unit == "night" else unit, away), unit) if counts else None
 
 
 def _named_two_away(g: "Grammar", what: Repeating, side: str) -> Span | None:
     step = 1 if side == "after" else -1
-    near = resolved(what, g.at, step, False) if g.end == g.start + 3 else None
+    near = resolve_repeating(what, g.at, step, False) if g.end == g.start + 3 else None
     if near is None:
         return None
-    moved = shifted(near.since, "week" if what.kind == "weekday" else "year", step)
+    moved = add_units(near.since, "week" if what.kind == "weekday" else "year", step)
     return Span(moved, moved + (near.until - near.since), near.grain)
 
 
 def _week_from(since: datetime) -> Span:
-    return Span(since, shifted(since, "week", 1), "week")
+    return Span(since, add_units(since, "week", 1), "week")
 
 
 def _weekend(g: "Grammar") -> Span | None:
-    span = holding(g.at, "weekend")
+    span = containing_span(g.at, "weekend")
     if not g.ahead and span.since > g.at:
-        span = holding(shifted(g.at, "week", -1), "weekend")
+        span = containing_span(add_units(g.at, "week", -1), "weekend")
     return span if g.article else None
 
 
 def _week_of_holiday(g: "Grammar", what: Repeating) -> tuple[int, Span] | None:
-    found = g.repeated(g.end, what)
+    found = g.resolve_named(g.end, what)
     return None if found is None else (found[0], week_around(found[1]))
 
 
@@ -261,10 +261,10 @@ RULES: tuple[tuple[str, str, Callable[..., Span | tuple[int, Span] | None]], ...
     # Counted from a day: "two weeks from tomorrow", "Friday week", "this time last year", "three Fridays ago"
     ("time ago", "<amount> from now|today", lambda g, amount: g.distant(amount, 1)),
     ("time", "<amount> {from|on} <day>", _from_day),
-    ("time", "<weekday> week .", lambda g, weekday: holding(shifted(weekday_near(int(weekday), g.at, 1).since, "week", 1), "day") if g.ahead else None),
+    ("time", "<weekday> week .", lambda g, weekday: containing_span(add_units(weekday_near(int(weekday), g.at, 1).since, "week", 1), "day") if g.ahead else None),
     ("time", "this|same time <step> <unit>", lambda g, step, unit: _same_time(g, unit, int(step))),
     ("time", "this|same time <amount> ago", lambda g, amount: _same_time(g, amount.unit, -amount.number)),
-    ("time", "this|same time <named_day>", lambda g, day: hour_from(day, holding(g.at, "hour").since - day_of(g.at)) if day.grain == "day" else None),
+    ("time", "this|same time <named_day>", lambda g, day: hour_from(day, containing_span(g.at, "hour").since - day_of(g.at)) if day.grain == "day" else None),
     ("time", "<quantity> <plural> ago", lambda g, quantity, what: _rounds_ago(g, quantity[0], what)),
     # Parts of something longer: "earlier today", "the rest of the week", "early March", "the first ten days of May"
     ("time", "{earlier|later} in|on? <outer>", _up_to_now),
@@ -274,7 +274,7 @@ RULES: tuple[tuple[str, str, Callable[..., Span | tuple[int, Span] | None]], ...
     ("time", "<nth> <amount> of <outer>", lambda g, number, amount, outer: _at_end(number, amount.unit, amount.number, outer)),
     ("time", "<nth> <unit> of <outer> / <nth> {half} of <outer>", _nth_of),
     ("time", "<nth> <weekday> of|in <outer>", _nth_weekday),
-    ("time", "<nth> {quarter|half}", lambda g, number, unit: g.repeated(g.end, Repeating(unit, number + 1)) if 0 <= number < 4 and g.key(g.end) != "of" else None),
+    ("time", "<nth> {quarter|half}", lambda g, number, unit: g.resolve_named(g.end, Repeating(unit, number + 1)) if 0 <= number < 4 and g.key(g.end) != "of" else None),
     # Counted from a date: "the Tuesday before Easter", "the week before Easter", "two days before Christmas", "week 42"
     ("time", "<weekday> {before|after} <days>", _weekday_beside),
     ("time", "<unit> {before|after} <days> / <unit> {leading} up to <days>", lambda g, unit, side, base: _beside(g, unit, 1, side, base) if g.article else None),
@@ -283,16 +283,16 @@ RULES: tuple[tuple[str, str, Callable[..., Span | tuple[int, Span] | None]], ...
     # Counted from the question: "the day before yesterday", "recently", "month to date", "a few days ago", "the past week"
     ("time named_day", "day before yesterday", lambda g: g.day(-2)),
     ("time named_day", "day after tomorrow", lambda g: g.day(2)),
-    ("time named_day", "tonight", lambda g: holding(g.at, "night")),
-    ("time named_day", "overnight", lambda g: holding(shifted(g.at, "day", -1), "night")),
+    ("time named_day", "tonight", lambda g: containing_span(g.at, "night")),
+    ("time named_day", "overnight", lambda g: containing_span(add_units(g.at, "day", -1), "night")),
     ("time named_day", "{today|yesterday|tomorrow}", lambda g, key: g.day(_DAYS[key])),
-    ("time", "of late", lambda g: g.until_now(shifted(g.at, "day", -_RECENT_DAYS))),
-    ("time", "recently|lately", lambda g: None if g.key(g.start - 1 - g.article) in _COMPARED else g.until_now(shifted(g.at, "day", -_RECENT_DAYS))),
+    ("time", "of late", lambda g: g.until_now(add_units(g.at, "day", -_RECENT_DAYS))),
+    ("time", "recently|lately", lambda g: None if g.key(g.start - 1 - g.article) in _COMPARED else g.until_now(add_units(g.at, "day", -_RECENT_DAYS))),
     ("time", "other day|night|evening|morning|afternoon", lambda g: Span(g.day(-_OTHER_DAY).since, g.day(0).since, "rolling")),
     ("time", "just now / a moment ago", lambda g: g.until_now(g.back("hour", 1))),
     ("time", "{ytd|qtd|mtd|wtd} / <unit> to date", _to_date),
     ("time", "so far <stepped> / so far <named_day>", lambda g, span: g.until_now(span.since)),
-    ("time ago", "<amount> ago today", lambda g, amount: None if amount.unit == "sprint" else holding(g.back(amount.unit, amount.number), "day")),
+    ("time ago", "<amount> ago today", lambda g, amount: None if amount.unit == "sprint" else containing_span(g.back(amount.unit, amount.number), "day")),
     ("time ago", "<amount> ago / <amount> back .", lambda g, amount: g.distant(amount, -1)),
     ("time ago", "<amount> ~time", lambda g, amount: g.distant(amount, 1) if g.before == "in" else None),
     ("time ago", "<amount> .", lambda g, amount: g.distant(amount, 1) if g.before == "in" and g.ahead else None),
@@ -300,14 +300,14 @@ RULES: tuple[tuple[str, str, Callable[..., Span | tuple[int, Span] | None]], ...
     ("time", "this? {past} <length> / <step> <length>", _count_span),
     # The last, this, the next: "last week", "this morning", "next March", "the week before last", "the week of May 5th"
     ("time stepped", "<which> <unit>", _stepped_unit),
-    ("time stepped", "<which> <daypart>", lambda g, step, hours: None if step or g.owned() else part_of_day(g.day(0), hours)),
-    ("time stepped", "<which> <named>", lambda g, step, what: None if g.owned() else resolved(what, g.at, step, False)),
+    ("time stepped", "<which> <daypart>", lambda g, step, hours: None if step or g.is_owned() else part_of_day(g.day(0), hours)),
+    ("time stepped", "<which> <named>", lambda g, step, what: None if g.is_owned() else resolve_repeating(what, g.at, step, False)),
     ("time before_last", "<unit> {before} last", _unit_two_away),
     ("time before_last", "<named> {before} last", _named_two_away),
     ("time", "<unit> {after} next", _unit_two_away),
     ("time", "<named> {after} next", _named_two_away),
     ("time", "week|weeks|wk of <days>", lambda g, days: week_around(days)),
-    ("time", "week|weeks|wk ending <day>", lambda g, day: _week_from(shifted(day.until, "week", -1))),
+    ("time", "week|weeks|wk ending <day>", lambda g, day: _week_from(add_units(day.until, "week", -1))),
     ("time", "week|weeks|wk beginning|commencing|starting <day>", lambda g, day: _week_from(day.since)),
     ("time", "weekend", _weekend),
     # By name: "Christmas week", "2024-05-01", "the years 2020"

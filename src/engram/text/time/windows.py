@@ -36,9 +36,9 @@ from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
 from engram.model.lazy import dataclass
-from engram.text.time.anchors import AnchorPhrase, anchored, speaks_of_past
-from engram.text.time.calendar import Span, resolved
-from engram.text.time.grammar import Found, Grammar
+from engram.text.time.anchors import AnchorPhrase, find_anchor, speaks_of_past
+from engram.text.time.calendar import Span, resolve_repeating
+from engram.text.time.grammar import FoundTime, Grammar
 from engram.text.time.numbers import day_of_month, repeating, year_after
 from engram.text.time.words import Word, is_plain, lead_at, may_start, value_of, words
 from engram.text.verbs import is_act, is_past
@@ -55,7 +55,7 @@ _LONGEST_LIST = 6
 _ON = frozenset(("on", "during", "over", "in"))
 
 
-def range_at(grammar: Grammar, place: int) -> Found | None:
+def range_at(grammar: Grammar, place: int) -> FoundTime | None:
     """From one time to another: "between March and May", "from Monday to Wednesday", "June 3rd to June 10th"."""
     word = grammar.words[place].key
     opener = word if word in ("between", "from") else ""
@@ -80,13 +80,13 @@ def range_at(grammar: Grammar, place: int) -> Found | None:
     return (second[0], Span(since, until, "range")) if since < until else None
 
 
-def _read_bound(grammar: Grammar, place: int) -> Found | None:
+def _read_bound(grammar: Grammar, place: int) -> FoundTime | None:
     """What only "between" or "from" makes a time: an hour, and "now" in "between now and Friday"."""
     now = place < len(grammar.words) and grammar.words[place].key == "now"
     return _the_present(grammar, place) if now else _hour(grammar, place)
 
 
-def _the_present(grammar: Grammar, place: int) -> Found | None:
+def _the_present(grammar: Grammar, place: int) -> FoundTime | None:
     """The end of "from 2023 up to now", "from May to date", "from March to the present day"."""
     keys = [word.key for word in grammar.words[place : place + 3]]
     article = keys[:1] == ["the"]
@@ -96,12 +96,12 @@ def _the_present(grammar: Grammar, place: int) -> Found | None:
     return (end, Span(grammar.at, grammar.just_after, "rolling")) if is_plain(grammar.words, end) else None
 
 
-def _hour(grammar: Grammar, place: int) -> Found | None:
+def _hour(grammar: Grammar, place: int) -> FoundTime | None:
     """A time of the clock, or an hour with its day: "between 10 last night and 6 this morning"."""
     return grammar.first("clock_today", place) or grammar.first("hour", place)
 
 
-def with_next(grammar: Grammar, start: int, end: int, span: Span) -> Found:
+def with_next(grammar: Grammar, start: int, end: int, span: Span) -> FoundTime:
     """Some of a kind are one time, from the first to the last: "in January and February", "on Monday, Wednesday and Friday last week"."""
     joint = _behind_list(grammar, end)
     if joint + 1 >= len(grammar.words) or grammar.words[joint].key not in ("and", "or"):
@@ -129,7 +129,7 @@ def _behind_list(grammar: Grammar, end: int) -> int:
     return place
 
 
-def _days_of_one_month(grammar: Grammar, place: int, joins: tuple[str, ...]) -> Found | None:
+def _days_of_one_month(grammar: Grammar, place: int, joins: tuple[str, ...]) -> FoundTime | None:
     """Two days whose month follows the second: "between 1 and 5 April", "from the 3rd to the 7th of June"."""
     first = day_of_month(grammar.words, place)
     if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in joins:
@@ -140,12 +140,12 @@ def _days_of_one_month(grammar: Grammar, place: int, joins: tuple[str, ...]) -> 
     return last[0], Span(last[1].since.replace(day=first[1]), last[1].until, "range")
 
 
-def _first_of(grammar: Grammar, start: int, first: Found, second: Span) -> Span:
+def _first_of(grammar: Grammar, start: int, first: FoundTime, second: Span) -> Span:
     """The first end of a range, taken from the second where it names no year of its own: "between March and May 2023"."""
     start += grammar.words[start].key == "the"
     what = repeating(grammar.words, start, named=True)
     if what is not None and what[0] == first[0] and year_after(grammar.words, what[0]) is None:
-        return resolved(what[1], second.since, None, False) or first[1]
+        return resolve_repeating(what[1], second.since, None, False) or first[1]
     clocked = grammar.first("clock_today", start)
     if first[1].grain == second.grain == "hour" and clocked is not None and clocked[0] == first[0]:
         clock = first[1].since - first[1].since.replace(hour=0, minute=0)
@@ -154,7 +154,7 @@ def _first_of(grammar: Grammar, start: int, first: Found, second: Span) -> Span:
     return first[1]
 
 
-def _same_month(grammar: Grammar, place: int, first: Span) -> Found | None:
+def _same_month(grammar: Grammar, place: int, first: Span) -> FoundTime | None:
     """The second day of "between May 3 and 10", which is one of the first one's month, and of the year behind it."""
     read = day_of_month(grammar.words, place)
     if first.grain != "day" or read is None or not first.since.day < read[1] <= 31:
@@ -223,8 +223,8 @@ def time_phrase(text: str, at: datetime) -> TimePhrase | None:
     past = speaks_of_past(found)
     grammar = Grammar(found, at, ahead=0 if past else _looks_ahead(found))
     read = _best(_phrases(grammar), at if past else None)
-    event = anchored(found, past)
-    if event is not None and (read is None or _tells_of(event, read)):
+    event = find_anchor(found, past)
+    if event is not None and (read is None or _describes_event(event, read)):
         return _anchor_phrase(text, found, event)
     if read is None:
         return None
@@ -260,7 +260,7 @@ def _best(reads: Iterator[_ReadPhrase], past_of: datetime | None) -> _ReadPhrase
     return min(kept, key=burden, default=None)
 
 
-def _tells_of(event: AnchorPhrase, read: _ReadPhrase) -> bool:
+def _describes_event(event: AnchorPhrase, read: _ReadPhrase) -> bool:
     """Whether the calendar's phrase only tells more of the event: "before I moved last year"."""
     return event.clause and event.relation != "during" and event.event <= read.first and read.last <= event.last
 
@@ -299,10 +299,10 @@ def _phrase(grammar: Grammar, place: int) -> _ReadPhrase | None:
     if bare is None:
         return None
     bare = with_next(grammar, place, *bare)
-    return _make_phrase(grammar, place, bare[0], None if _ends_there(grammar, place) else bare[1].since, bare[1].until)
+    return _make_phrase(grammar, place, bare[0], None if _is_only_end(grammar, place) else bare[1].since, bare[1].until)
 
 
-def _ends_there(grammar: Grammar, place: int) -> bool:
+def _is_only_end(grammar: Grammar, place: int) -> bool:
     """Whether the time is only the end of something: "from the first draft to today"."""
     before = [word.key for word in grammar.words[max(0, place - _FROM_TO) : place]]
     return before[-1:] == ["to"] and "from" in before
@@ -310,7 +310,7 @@ def _ends_there(grammar: Grammar, place: int) -> bool:
 
 def _read_led_time(grammar: Grammar, place: int, start: int, kind: str) -> _ReadPhrase | None:
     word = grammar.words[place].key if start == place + 1 else kind
-    if not _leads(grammar, place, start, word):
+    if not _is_lead(grammar, place, start, word):
         return None
     if kind != "in" and grammar.words[start].key in _ABOUT:
         start += 1  # "since around February"
@@ -335,7 +335,7 @@ def _read_led_time(grammar: Grammar, place: int, start: int, kind: str) -> _Read
     return _make_phrase(grammar, place, end, *bounds[kind])
 
 
-def _leads(grammar: Grammar, place: int, start: int, word: str) -> bool:
+def _is_lead(grammar: Grammar, place: int, start: int, word: str) -> bool:
     """Whether the word leads what follows, and does not end what stands before it: "what was I working on | last week"."""
     if start >= len(grammar.words) or grammar.words[start - 1].closed:
         return False
@@ -344,16 +344,16 @@ def _leads(grammar: Grammar, place: int, start: int, word: str) -> bool:
         return False  # "what has gone through | today", "who dropped by | on Monday"
     if word == "until" and grammar.words[place].key == "up" and before in _UP_TO:
         return False  # "what was I up to | last weekend"
-    return word not in _STRANDED or not _takes_no_lead(grammar, start)
+    return word not in _STRANDED or not _has_no_lead(grammar, start)
 
 
-def _takes_no_lead(grammar: Grammar, start: int) -> bool:
+def _has_no_lead(grammar: Grammar, start: int) -> bool:
     """Whether the time is one that "on" or "at" never leads: "lately", "yesterday", "last week"."""
     key, after = (word.key for word in (grammar.words[start : start + 2] * 2)[:2])
     return key in _NEVER_LED or (value_of("step", key) is not None and value_of("unit", after) not in (None, "day"))
 
 
-def _time_behind_lead(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
+def _time_behind_lead(grammar: Grammar, start: int, word: str, kind: str) -> FoundTime | None:
     """The time behind a lead. "Since" looks back whatever the tense; a limit in the present ("due before July") lies ahead."""
     seen = grammar.ahead
     if kind in ("since", "before", "until", "by"):

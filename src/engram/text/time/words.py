@@ -112,7 +112,7 @@ def _apart(found: list[Word]) -> list[Word]:
     apart: list[Word] = []
     for place, word in enumerate(found):
         ends = _ENDS.fullmatch(word.key)
-        if ends and _span_time(ends[1], ends[3], {near.key for near in found[max(0, place - 1) : place + 2]}):
+        if ends and _is_time_range(ends[1], ends[3], {near.key for near in found[max(0, place - 1) : place + 2]}):
             middle, behind = word.start + ends.end(1), word.start + ends.start(3)
             first = replace(word, key=ends[1], end=middle, owner=False, closed=False)
             apart += [first, Word("to", middle, behind)]
@@ -121,7 +121,7 @@ def _apart(found: list[Word]) -> list[Word]:
     return apart
 
 
-def _span_time(first: str, last: str, near: set[str]) -> bool:
+def _is_time_range(first: str, last: str, near: set[str]) -> bool:
     months, weekdays = word_classes()["month"], word_classes()["weekday"]
     if first[0].isdigit() and last[0].isdigit():
         return not near.isdisjoint(months)

@@ -8,7 +8,7 @@ from engram.agents.sources.places import SourcePlaces
 
 SETTING = "autoMemoryDirectory"
 INDEX = "MEMORY.md"
-MOST_TOPICS = 500
+MAX_TOPIC_FILES = 500
 
 
 def find_auto_memory(documents: Documents) -> None:
@@ -18,7 +18,7 @@ def find_auto_memory(documents: Documents) -> None:
             names = sorted(path.name for path in folder.glob("*.md"))
         except OSError:
             continue
-        for name in sorted(names, key=lambda name: name != INDEX)[:MOST_TOPICS]:
+        for name in sorted(names, key=lambda name: name != INDEX)[:MAX_TOPIC_FILES]:
             documents.add_below("auto-memory", folder, name)
         if names:
             return
@@ -26,7 +26,7 @@ def find_auto_memory(documents: Documents) -> None:
 
 def folders_of(places: SourcePlaces) -> list[Path]:
     """Where the auto memory may be. Only the user's and the managed settings choose another folder: a cloned project must not."""
-    own = places.cached(ClaudeFolders)
+    own = places.make_once(ClaudeFolders)
     for settings in own.settings():
         chosen = settings.get(SETTING)
         if isinstance(chosen, str) and chosen.strip():

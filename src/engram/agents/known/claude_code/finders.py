@@ -10,6 +10,6 @@ FINDERS = SourceFinders(
     memory=find_auto_memory,
     rules=find_rules,
     skills=find_skills,
-    session_folders=lambda places: places.cached(ClaudeFolders).session_folders(),
-    own_folders=lambda places: places.cached(ClaudeFolders).own_folders,
+    session_folders=lambda places: places.make_once(ClaudeFolders).session_folders(),
+    own_folders=lambda places: places.make_once(ClaudeFolders).own_folders,
 )

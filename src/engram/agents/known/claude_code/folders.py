@@ -12,7 +12,7 @@ from engram.agents.sources.places import SourcePlaces, real_folder, settings_of
 from engram.model.lazy import cached_property, lazy_pattern
 from engram.store.repositories import resolve_path
 
-LONGEST_SLUG = 200
+MAX_SLUG_CHARS = 200
 """Characters of a project's folder name in Claude Code; a longer one is cut, and a hash is added."""
 _NOT_PLAIN = lazy_pattern(r"[^a-zA-Z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -84,7 +84,7 @@ class ClaudeFolders:
 def slug(path: str) -> str:
     """The name that Claude Code gives the folder of a project: every character that is no letter or digit becomes `-`."""
     name = replace_with_dashes(path)
-    return name if len(name) <= LONGEST_SLUG else f"{name[:LONGEST_SLUG]}-{_hash(path)}"
+    return name if len(name) <= MAX_SLUG_CHARS else f"{name[:MAX_SLUG_CHARS]}-{_hash(path)}"
 
 
 def replace_with_dashes(path: str) -> str:
@@ -119,9 +119,9 @@ def _hash(path: str) -> str:
 def _named_for(projects: Path, path: str) -> list[Path]:
     """The folders of a project; of a long path any with its beginning, since versions of the program hash it differently."""
     name = replace_with_dashes(path)
-    if len(name) <= LONGEST_SLUG:
+    if len(name) <= MAX_SLUG_CHARS:
         return [projects / name]
-    begins = f"{name[:LONGEST_SLUG]}-"
+    begins = f"{name[:MAX_SLUG_CHARS]}-"
     try:
         others = sorted(one for one in os.listdir(projects) if one.startswith(begins) and "-" not in one[len(begins) :])
     except OSError:

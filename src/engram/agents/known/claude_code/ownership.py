@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from engram.agents.known.claude_code.folders import LONGEST_SLUG, replace_with_dashes
+from engram.agents.known.claude_code.folders import MAX_SLUG_CHARS, replace_with_dashes
 from engram.agents.known.claude_code.transcripts import ClaudeCodeReader
 from engram.agents.sources.places import SourcePlaces
 from engram.agents.transcripts.session import Problems, directory_in
@@ -25,14 +25,14 @@ def belongs_to_project(folder: Path, root: Path, places: SourcePlaces) -> bool:
     """
     name = replace_with_dashes(str(root))
     ran_in = [one for one in _directories(folder) if _shares_name(replace_with_dashes(one), name)]
-    if not all(places.holds(one) for one in ran_in):
+    if not all(places.is_in_project(one) for one in ran_in):
         return False
-    return bool(ran_in) if len(name) > LONGEST_SLUG else not _has_rival(root, name, places)
+    return bool(ran_in) if len(name) > MAX_SLUG_CHARS else not _has_rival(root, name, places)
 
 
 def _shares_name(one: str, other: str) -> bool:
     """Whether two paths get the same folder, as far as versions of Claude Code agree."""
-    return one == other or (len(one) > LONGEST_SLUG < len(other) and one[:LONGEST_SLUG] == other[:LONGEST_SLUG])
+    return one == other or (len(one) > MAX_SLUG_CHARS < len(other) and one[:MAX_SLUG_CHARS] == other[:MAX_SLUG_CHARS])
 
 
 def _directories(folder: Path) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _has_rival(root: Path, name: str, places: SourcePlaces) -> bool:
             if not left:
                 if _is_other_project(path, places):
                     return True
-            elif not places.holds(str(path)):
+            elif not places.is_in_project(str(path)):
                 waiting.append((path, left))
     return True
 
@@ -80,4 +80,4 @@ def _matching_folders(folder: Path, rest: str, root: Path) -> Iterator[tuple[Pat
 def _is_other_project(path: Path, places: SourcePlaces) -> bool:
     """Whether Claude Code would keep something about this directory as a project of its own."""
     real = resolve_path(path)
-    return not places.holds(str(real)) and git_top(real, places.home) in (None, real)
+    return not places.is_in_project(str(real)) and git_top(real, places.home) in (None, real)

@@ -8,11 +8,11 @@ from engram.agents.known.claude_code.folders import ClaudeFolders
 from engram.agents.known.claude_code.paths import CONFIG
 from engram.agents.sources.documents import Documents, files_below, read_text
 from engram.agents.sources.frontmatter import globs_of
-from engram.agents.sources.globs import compiled, expanded, fixed_folder
+from engram.agents.sources.globs import compile_glob, expand_glob, fixed_folder
 from engram.agents.sources.instructions import is_own
 from engram.agents.sources.places import SourcePlaces
 
-MOST_ENTRIES = 20_000
+MAX_LISTED_ENTRIES = 20_000
 """Files and folders of a project that are looked at for a match; in a larger one a rule that matched none of them applies."""
 _SKIPPED = frozenset(
     (".git", "node_modules", ".venv", "venv", "__pycache__", "target", "dist", "build", ".tox", ".cache")
@@ -22,7 +22,7 @@ _SKIPPED = frozenset(
 def find_rules(documents: Documents) -> None:
     """Add the rules that apply in the project."""
     places = documents.places
-    own = places.cached(ClaudeFolders)
+    own = places.make_once(ClaudeFolders)
     configs = [config for config in own.project_configs() if is_own(config / "rules", places)]
     folders = [*((config.parent, f"{CONFIG}/rules") for config in configs), (own.config, "rules")]
     found = [
@@ -39,9 +39,9 @@ def find_rules(documents: Documents) -> None:
 def _find_matching_globs(rules: Sequence[list[str]], places: SourcePlaces) -> set[tuple[str, ...]]:
     """The lists of globs of which one matches a file of the project."""
     matched = set[tuple[str, ...]]()
-    left = MOST_ENTRIES
+    left = MAX_LISTED_ENTRIES
     for globs in rules:
-        for pattern in (one for glob in globs for one in expanded(glob)):
+        for pattern in (one for glob in globs for one in expand_glob(glob)):
             used, hit = _has_match(pattern, places.top, left)
             left -= used
             if hit or left <= 0:
@@ -52,7 +52,7 @@ def _find_matching_globs(rules: Sequence[list[str]], places: SourcePlaces) -> se
 
 def _has_match(pattern: str, top: Path, most: int) -> tuple[int, bool]:
     """How many entries were looked at, and whether a file below the top matches."""
-    wanted, looked = compiled(pattern), 0
+    wanted, looked = compile_glob(pattern), 0
     for path in _files(top, fixed_folder(pattern)):
         looked += 1
         if wanted.fullmatch(path):

@@ -19,7 +19,7 @@ _NUMBER = lazy_pattern(r"\d+")
 def find_skills(documents: Documents) -> None:
     """Add the skills that an agent here could use."""
     places = documents.places
-    own = places.cached(ClaudeFolders)
+    own = places.make_once(ClaudeFolders)
     for config in own.project_configs():
         if is_own(config / "skills", places):
             _add_below(documents, config.parent, f"{CONFIG}/skills")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engram.agents.known.opencode.transcripts import HARNESS, LONGEST_PART, RowReader, loaded, turns_of
+from engram.agents.known.opencode.transcripts import HARNESS, MAX_PART_BYTES, RowReader, parse_object, turns_of
 from engram.agents.transcripts.content import folder_of, key_of, milliseconds
 from engram.agents.transcripts.session import Problems, Reading, StoredSession, entries, session_file, time_of
 from engram.agents.transcripts.transcript import Transcript
@@ -33,7 +33,7 @@ def _with_messages(session: StoredSession, storage: Path) -> StoredSession:
 
 def read(session: StoredSession, start: int) -> Reading:
     """A session of the older layout. Raises `OSError` if its file cannot be read."""
-    about = loaded(read_bytes(session.path)) or {}
+    about = parse_object(read_bytes(session.path)) or {}
     directory, name, progress = folder_of(about.get("directory")), session.path.stem, RowReader()
     storage = session.path.parents[2]
     turns = () if about.get("parentID") else turns_of(_rows(storage, name, progress), progress)
@@ -59,7 +59,7 @@ def _read_creation_time(message: dict[str, Any]) -> int:
 
 def _file(path: Path, progress: RowReader) -> dict[str, Any] | None:
     try:
-        if path.is_symlink() or path.stat().st_size > LONGEST_PART:
+        if path.is_symlink() or path.stat().st_size > MAX_PART_BYTES:
             progress.problems.append(f"{path}: a symbolic link, or too large; it was skipped")
             return None
         data = read_bytes(path)
@@ -67,6 +67,6 @@ def _file(path: Path, progress: RowReader) -> dict[str, Any] | None:
         progress.problems.append(f"{path}: {error.strerror}")
         return None
     progress.size += len(data)
-    if (found := loaded(data)) is None:
+    if (found := parse_object(data)) is None:
         progress.problems.append(f"{path}: not JSON; it was skipped")
     return found

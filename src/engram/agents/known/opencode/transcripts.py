@@ -22,7 +22,7 @@ from engram.readers.json_reader import parse_json_object
 
 HARNESS = "opencode"
 DATABASE = "opencode.db"
-LONGEST_PART = 16 * 1024 * 1024
+MAX_PART_BYTES = 16 * 1024 * 1024
 """Characters; a longer part is skipped and reported, since it would have to be held in memory."""
 _WAIT = 2.0
 """Seconds to wait for a locked database."""
@@ -160,12 +160,12 @@ def _list_stored_sessions(database: Path) -> Iterator[StoredSession]:
 def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
     try:
         with closing(_open_read_only(database)) as opened:
-            for message, created, data, part, length in opened.execute(_PARTS, (LONGEST_PART, session)):
-                if length is not None and length > LONGEST_PART:
+            for message, created, data, part, length in opened.execute(_PARTS, (MAX_PART_BYTES, session)):
+                if length is not None and length > MAX_PART_BYTES:
                     progress.problems.append(f"{database}: a part of {message} is too large and was skipped")
                     continue
                 progress.size += sum(len(one) for one in (data, part) if isinstance(one, str | bytes))
-                about, said = loaded(data), loaded(part)
+                about, said = parse_object(data), parse_object(part)
                 if about is None or said is None:
                     progress.problems.append(f"{database}: a part of {message} is not JSON and was skipped")
                 else:
@@ -174,7 +174,7 @@ def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[s
         raise OSError(_reason(error)) from error
 
 
-def loaded(data: Any) -> dict[str, Any] | None:
+def parse_object(data: Any) -> dict[str, Any] | None:
     """A JSON object; None if it is none."""
     if not isinstance(data, str | bytes):
         return None

@@ -34,7 +34,7 @@ class LogContext:
         """The full path of a stored path, which is relative to the home, or absolute in a team store."""
         return self.home.root / stored
 
-    def confined(self, stored: str) -> Path:
+    def safe_path(self, stored: str) -> Path:
         """The full path of a memory file about to be read or changed. Raises if it is outside the store or behind a link."""
         try:
             memory_file(stored)
@@ -43,6 +43,6 @@ class LogContext:
         refuse_links(self.home.root, stored)
         return self.path(stored)
 
-    def stored(self, path: Path) -> str:
+    def stored_path(self, path: Path) -> str:
         """The path under which the index knows a file."""
         return str(path).removeprefix(f"{self.home.root}/")

@@ -35,7 +35,7 @@ from engram.store.ledger import (
     LEDGER_OP,
     NO_HEAD,
     Head,
-    blanked,
+    blank_event,
     checked_event,
     from_fields,
     is_marked,
@@ -44,12 +44,12 @@ from engram.store.ledger import (
 )
 
 _SAFE = lazy_pattern(r"[^A-Za-z0-9._-]")
-_MOST_REMEMBERED = 4096
+_MAX_CACHED_HEADS = 4096
 _MORE = b" \n"
 """The end of a line whose turn continues in the next line."""
 
 
-class Written(NamedTuple):
+class LedgerRange(NamedTuple):
     """An append to a ledger: its file name, and the start and end offsets."""
 
     ledger: str
@@ -151,26 +151,26 @@ class Ledger:
         return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
 
     def _remember(self, name: str, known: tuple[tuple[int, int, int], Head, str]) -> None:
-        if len(self._heads) >= _MOST_REMEMBERED:
+        if len(self._heads) >= _MAX_CACHED_HEADS:
             self._heads.clear()
         self._heads[name] = known
 
-    def append(self, session: str, events: Sequence[Event]) -> Written:
+    def append(self, session: str, events: Sequence[Event]) -> LedgerRange:
         """Write chained events and fsync once."""
         return self._append(session, b"".join([json_line(to_fields(event)) for event in events]), events)
 
-    def append_turn(self, session: str, events: Sequence[Event]) -> Written:
+    def append_turn(self, session: str, events: Sequence[Event]) -> LedgerRange:
         """The same for events that a crash leaves complete or not at all."""
         *others, last = [json_line(to_fields(event)) for event in events]
         together = [line[:-1] + _MORE for line in others]
         return self._append(session, b"".join([*together, last]), events)
 
-    def _append(self, session: str, data: bytes, events: Sequence[Event]) -> Written:
+    def _append(self, session: str, data: bytes, events: Sequence[Event]) -> LedgerRange:
         name, last = ledger_name(session), events[-1]
         path = self._folder / name
         try:
             self._requirements.add(_features_of(events))
-            start = self._appended(path, data)
+            start = self._append_bytes(path, data)
             if not start:
                 sync_path(self._folder)
         except OSError as error:
@@ -178,9 +178,9 @@ class Ledger:
         stamp = self._file_stamp(name)
         if stamp is not None:
             self._remember(name, (stamp, Head(last.seq, last.digest), last.scope))
-        return Written(name, start, start + len(data))
+        return LedgerRange(name, start, start + len(data))
 
-    def _appended(self, path: Path, data: bytes) -> int:
+    def _append_bytes(self, path: Path, data: bytes) -> int:
         try:
             return append_durably(path, data)
         except FileNotFoundError:
@@ -213,7 +213,7 @@ class Ledger:
         except StoreCorrupt as error:
             return found, str(error)
         except OSError as error:
-            return found, _closed(self._folder / name, error)
+            return found, _access_problem(self._folder / name, error)
         return found, ""
 
     def checked_events(self, name: str) -> tuple[list[Event], list[str]]:
@@ -228,12 +228,12 @@ class Ledger:
                     number += 1
                     if line.endswith(b"\n") and line.strip():
                         event, wrong = checked_event(line)
-                        found.append(_checked(event))
+                        found.append(_check_event(event))
                         problems += [f"{name}: {wrong}"] if wrong else []
         except MALFORMED as error:
             problems.append(str(_unreadable(f"{path}:{number}", error)))
         except OSError as error:
-            problems.append(_closed(path, error))
+            problems.append(_access_problem(path, error))
         return found, problems
 
     def quarantine_torn(self, names: Iterable[str] | None = None) -> list[str]:
@@ -241,12 +241,12 @@ class Ledger:
         return [moved for name in self.sizes(names) for moved in self._quarantine_torn(self._folder / name)]
 
     def _quarantine_torn(self, path: Path) -> list[str]:
-        torn, unfinished = torn_tail(path), self._unfinished(path)
+        torn, unfinished = torn_tail(path), self._find_unfinished_turn(path)
         if unfinished is not None:
             return [set_aside(path, unfinished, self._quarantine, "unfinished turn")]
         return [set_aside(path, torn, self._quarantine, "torn last line")] if torn is not None else []
 
-    def _unfinished(self, path: Path) -> int | None:
+    def _find_unfinished_turn(self, path: Path) -> int | None:
         """The offset of the last turn, if its end is missing and it was never acknowledged."""
         length, first = 0, b""
         for line in lines_backwards(path):
@@ -267,7 +267,7 @@ class Ledger:
         touched = False
         for line, event in self.lines(name):
             if event is not None and event.id in ids:
-                kept = json_line(to_fields(blanked(event)))
+                kept = json_line(to_fields(blank_event(event)))
                 kept = kept[:-1] + _MORE if line.endswith(_MORE) else kept
             else:
                 kept = line if event is not None or not line.strip() else damaged(line)
@@ -287,12 +287,12 @@ def _features_of(events: Sequence[Event]) -> Iterator[str]:
 
 def _parse(line: bytes, where: str) -> Event:
     try:
-        return _checked(from_fields(json.loads(line)))
+        return _check_event(from_fields(json.loads(line)))
     except MALFORMED as error:
         raise _unreadable(where, error) from None
 
 
-def _checked(event: Event) -> Event:
+def _check_event(event: Event) -> Event:
     """The event, if its fields have the types the index needs. Raises `ValueError` otherwise."""
     texts = event.id, event.session, event.role, event.event_type, event.content, event.task, event.key
     chain = event.salt, event.body, event.prev, event.digest, event.scope
@@ -305,7 +305,7 @@ def _checked(event: Event) -> Event:
     return event
 
 
-def _closed(path: Path, error: OSError) -> str:
+def _access_problem(path: Path, error: OSError) -> str:
     return f"{path}: cannot be read ({error.strerror}); its owner must be able to"
 
 

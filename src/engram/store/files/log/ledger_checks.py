@@ -5,7 +5,7 @@ from engram.store.files.log.journal import Journal
 from engram.store.files.log.ledger import Ledger, ledger_name
 from engram.store.ledger import (
     LEDGER_OP,
-    REDACTED,
+    REDACT_OP,
     broken_links,
     chain_problems,
     missing_events,
@@ -43,7 +43,7 @@ def _read_anchors(journal: Journal) -> _JournaledAnchors:
     found = _JournaledAnchors()
     for placed in journal.readable(found.unread):
         entry = placed.entry
-        if entry.op == REDACTED:
+        if entry.op == REDACT_OP:
             found.redacted.update(entry.reason.split())
         elif entry.op == LEDGER_OP:
             found.all.append((entry.session, entry.reason))

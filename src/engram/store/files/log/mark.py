@@ -16,7 +16,7 @@ from engram.store.files.log.journal import LAST_SEQ
 from engram.store.home import Home
 
 MARK_FILE = "durable.json"
-AGE = 60.0
+DURABLE_AFTER_SECONDS = 60.0
 """Seconds after which a later decision makes a file durable: the system has usually written it by then."""
 
 
@@ -98,7 +98,7 @@ class Durability:
         if self._aging is None:
             self._aging = now, seq, self.waiting
         since, aged, files = self._aging
-        if now - since < AGE:
+        if now - since < DURABLE_AFTER_SECONDS:
             return 0
         self.waiting -= files
         self._aging = now, seq, self.waiting

@@ -18,11 +18,11 @@ from engram.store.files.log.mark import is_own, read_mark, write_mark
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.home import Home, refuse_links
 
-FEW = 256
+MAX_FILES_SYNCED_SINGLY = 256
 """Up to this many files are synced one by one when a store is closed; more are synced together."""
-AT_ONCE = 1024
+FILES_PER_STEP = 1024
 """Files per step, unless a single decision changed more."""
-BRIEFLY = 0.05
+LOCK_WAIT_SECONDS = 0.05
 _SYNC_WAITS = sys.platform == "linux"
 """Elsewhere `sync` may return before everything is on disk."""
 _MOVING = frozenset({"edit", "remove", "split"})
@@ -37,7 +37,7 @@ def make_durable(context: IndexContext, upto: int | None = None, *, together: bo
     on this, so failures are ignored.
     """
     with contextlib.suppress(EngramError, sqlite3.Error, OSError):
-        with context.lock.held(BRIEFLY):
+        with context.lock.hold(LOCK_WAIT_SECONDS):
             mark = read_mark(context.home)
             # Decisions of a killed process may not have reached their files: the index has not read them yet.
             wanted = context.seq if upto is None else min(upto, context.seq)
@@ -49,7 +49,7 @@ def make_durable(context: IndexContext, upto: int | None = None, *, together: bo
         sync_files(context.home, files)
         for month in context.journal.months()[-1:]:
             _sync(context.journal.path(month))
-        with context.lock.held(BRIEFLY):
+        with context.lock.hold(LOCK_WAIT_SECONDS):
             mark = read_mark(context.home)
             if mark is not None and mark.seq < through:
                 write_mark(context.home, replace(mark, seq=through))
@@ -69,7 +69,7 @@ def make_durable_at_close(context: IndexContext) -> None:
     """Sync everything before a store is closed, so that a power loss can no longer undo it."""
     waiting = context.durability.waiting
     # Files of a killed process may come on top of its own.
-    if not waiting or (waiting <= FEW and not make_durable(context)):
+    if not waiting or (waiting <= MAX_FILES_SYNCED_SINGLY and not make_durable(context)):
         return
     if _SYNC_WAITS:
         make_durable(context, together=True)
@@ -130,7 +130,7 @@ def _oldest(context: IndexContext, after: int, upto: int) -> tuple[int, set[str]
     files: set[str] = set()
     for entry in reversed(list(_between(context, after, upto))):
         files.update(_places(context, entry))
-        if len(files) >= AT_ONCE:
+        if len(files) >= FILES_PER_STEP:
             return entry.seq, files
     return upto, files
 

@@ -13,27 +13,27 @@ from engram.store.files.reconcile.file_changes import FileChanges, WatchLost
 from engram.store.files.reconcile.folders import changed_folders, known_folders, memory_roots
 from engram.store.files.reconcile.index_records import stamps_known
 from engram.store.files.reconcile.team_trust import is_attached, is_team
-from engram.store.sqlite.sweep import Sweep, differing
+from engram.store.sqlite.sweep import Sweep, find_differing_files
 
 if TYPE_CHECKING:
     from engram.store.files.reconcile.folder_watch import FolderWatch
 
 _NEVER = float("-inf")
-LOOK_EVERY = 0.25
+LOOK_INTERVAL = 0.25
 """Seconds between two looks without a watch."""
-FIRST_SWEEP = 1.5
+FIRST_SWEEP_SECONDS = 1.5
 """Seconds that the first look may take; 100,000 files on a local disk take .4 to .6."""
 SWEEP_SHARE = 0.1
 """The part of the time between two looks that a slice may take."""
 SHORTEST_SLICE, LONGEST_SLICE = 0.005, 0.1
 """The seconds that a slice takes at least, enough for a thousand files, and at most."""
-WATCH_AGAIN = 30.0
+WATCH_RETRY_SECONDS = 30.0
 """Seconds until folders that could not be watched are tried again."""
-READ_AGAIN = 2.0
+READ_RETRY_SECONDS = 2.0
 """Seconds until changed files that could not be read are tried again."""
 MAX_TRIES = 20
 """How often a file that still differs after it was read, a dangling link for example, is read again."""
-POSITION = "sweep"
+SWEEP_POSITION_KEY = "sweep"
 """Where the last incomplete first look stopped, in the metadata of the index: the next process continues there."""
 
 
@@ -57,7 +57,7 @@ class EditDetector:
     def find(self, context: IndexContext, *, force: bool = False) -> FileChanges:
         """Files and folders that differ from the index; stored paths. `force` compares the folders now, however recent the last look is."""
         now = time.monotonic()
-        is_due = now - self._looked_at >= LOOK_EVERY
+        is_due = now - self._looked_at >= LOOK_INTERVAL
         found = self._read_watch(context, check_roots=is_due or force)
         if found is None:
             self.stop()
@@ -72,7 +72,7 @@ class EditDetector:
             found.folders |= self._unread.folders
             self._unread = FileChanges()
         if found.files:
-            found.files = still_differing(context, found.files)
+            found.files = find_differing(context, found.files)
         return found
 
     def _compare_files(self, context: IndexContext, found: FileChanges, now: float) -> None:
@@ -80,14 +80,14 @@ class EditDetector:
         if self._sweep is None:
             return
         found.files.update(self._sweep.compare(context.index.db, self._seconds(now)))
-        if self._looked_at == _NEVER and self._sweep.position != (context.index.get(POSITION) or ""):
+        if self._looked_at == _NEVER and self._sweep.position != (context.index.get(SWEEP_POSITION_KEY) or ""):
             self.stopped_at = self._sweep.position
         if not self._sweep.position:
             self._sweep = None
 
     def _seconds(self, now: float) -> float:
         if self._looked_at == _NEVER:
-            return FIRST_SWEEP
+            return FIRST_SWEEP_SECONDS
         return max(SHORTEST_SLICE, min(LONGEST_SLICE, SWEEP_SHARE * (now - self._looked_at)))
 
     # -- by watch
@@ -131,7 +131,7 @@ class EditDetector:
         changed = changed_folders(context, roots)
         if not is_first and not changed and now >= self._watch_at:
             self._roots = _identify_roots(context)
-            self._watch, self._watch_at = self._start_watch(context), now + WATCH_AGAIN
+            self._watch, self._watch_at = self._start_watch(context), now + WATCH_RETRY_SECONDS
             changed = changed_folders(context, roots)
             if self._watch is not None:
                 self._sweep = None
@@ -140,25 +140,25 @@ class EditDetector:
                     self.stop()
         found.folders.update(map(str, changed))
         if self._sweep is None:
-            position = str(context.index.get(POSITION) or "") if is_first else ""
-            self._sweep = Sweep(str(context.home.root), map(context.stored, roots), position)
+            position = str(context.index.get(SWEEP_POSITION_KEY) or "") if is_first else ""
+            self._sweep = Sweep(str(context.home.root), map(context.stored_path, roots), position)
         # A file that was renamed over another changes the folder's time, too.
-        self._sweep.put_first(map(context.stored, changed))
+        self._sweep.put_first(map(context.stored_path, changed))
 
     # -- afterwards
 
     def note_read(self, context: IndexContext, changes: FileChanges) -> None:
         """Remember the files that still differ after they were read, such as those an editor has not finished."""
-        tried = {path: self._tries.get(path, 0) + 1 for path in still_differing(context, changes.files)}
+        tried = {path: self._tries.get(path, 0) + 1 for path in find_differing(context, changes.files)}
         self._tries = {path: tries for path, tries in tried.items() if tries < MAX_TRIES}
         self._unread.files |= self._tries.keys()
-        self._read_at = time.monotonic() + LOOK_EVERY
+        self._read_at = time.monotonic() + LOOK_INTERVAL
 
     def note_unread(self, changes: FileChanges) -> None:
         """Remember changes that could not be read now, because the store is locked or may not be written."""
         self._unread.files |= changes.files
         self._unread.folders |= changes.folders
-        self._read_at = time.monotonic() + READ_AGAIN
+        self._read_at = time.monotonic() + READ_RETRY_SECONDS
 
     @property
     def is_waiting(self) -> bool:
@@ -166,11 +166,11 @@ class EditDetector:
         return bool(self._unread) and time.monotonic() < self._read_at
 
 
-def still_differing(context: IndexContext, stored_paths: set[str]) -> set[str]:
+def find_differing(context: IndexContext, stored_paths: set[str]) -> set[str]:
     """Those of the files that are not as the index knows them."""
     known = stamps_known(context.index, stored_paths)
     root = f"{context.home.root}/"
-    found = set(differing(root, known))
+    found = set(find_differing_files(root, known))
     found |= {
         path
         for path in stored_paths.difference(row[0] for row in known)

@@ -27,13 +27,13 @@ from engram.store.files.log.mark import Mark, is_own, read_mark, write_mark
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.durability import sync_files
-from engram.store.files.reconcile.hand_edits import EDIT
+from engram.store.files.reconcile.hand_edits import EDIT_OP
 from engram.store.files.reconcile.team_trust import is_team, team_of
 from engram.store.home import Home
 from engram.store.records import from_image, image
 
 Image = Mapping[str, Any]
-MOST_NAMED = 50
+MAX_REPORTED_FILES = 50
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class FileHistory:
                     found.append(memories.render([from_image(one)]))
         return found
 
-    def was_set_back(self, path: Path, spellings: Sequence[bytes]) -> bool:
+    def is_crash_leftover(self, path: Path, spellings: Sequence[bytes]) -> bool:
         """Whether a crash left the file torn or at an earlier version, so that its content is not a person's edit."""
         try:
             data = memories.content(path)
@@ -109,7 +109,7 @@ class FileRepair:
         `moved` are memories that a person has put into other files. With `awaiting_save` an editor may be saving it.
         """
         prefix = temporary_prefix(path)
-        leftovers = [path.parent / name for name in self._left_in(path.parent) if name.startswith(prefix)]
+        leftovers = [path.parent / name for name in self._leftovers_in(path.parent) if name.startswith(prefix)]
         try:
             if not leftovers and history.is_in(path):
                 return False
@@ -128,7 +128,7 @@ class FileRepair:
         if awaiting_save and not history.is_in(path):
             memories.await_save(path)
         stamp = stamp_of(path)  # what a person saves from here on stays
-        if not history.was_set_back(path, spellings):
+        if not history.is_crash_leftover(path, spellings):
             return False
         if wanted:
             return _write(path, wanted, stamp)
@@ -137,7 +137,7 @@ class FileRepair:
         path.unlink()
         return True
 
-    def _left_in(self, folder: Path) -> list[str]:
+    def _leftovers_in(self, folder: Path) -> list[str]:
         if folder not in self._leftovers:
             try:
                 names = os.listdir(folder)
@@ -184,7 +184,7 @@ def finish_files(context: IndexContext, lines: Sequence[JournalLine], *, teams: 
     files = FileRepair(context.home)
     for memory_id, (op, change) in newest.items():
         # A person's edit was in the file before it was in the journal.
-        if op == EDIT or change.after is None or not change.file:
+        if op == EDIT_OP or change.after is None or not change.file:
             continue
         path = _writable_path(context, change.file, teams=teams)
         if path is not None:
@@ -216,7 +216,7 @@ def _writable_path(context: IndexContext, stored: str, *, teams: bool) -> Path |
     if of_team and not (teams and team_of(context, stored)):
         return None
     try:
-        path = context.confined(stored)
+        path = context.safe_path(stored)
     except StoreError as error:
         context.warnings.append(str(error))
         return None
@@ -251,7 +251,7 @@ def repair_after_restart(context: IndexContext) -> None:
     mark = replace(mark, seq=max(last, mark.seq), boot=known.boot)
     if found:
         at = context.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        mark = replace(mark, repaired=tuple(found[:MOST_NAMED]), repaired_at=at)
+        mark = replace(mark, repaired=tuple(found[:MAX_REPORTED_FILES]), repaired_at=at)
         context.warnings.append(repair_report(mark))
     if mark == read_mark(context.home):
         known.is_checked = True
@@ -284,7 +284,7 @@ def _repair_since(context: IndexContext, seq: int) -> list[str]:
     moved: frozenset[str] | None = None
     for stored, history in histories.items():
         try:
-            path = context.confined(stored)
+            path = context.safe_path(stored)
         except StoreError as error:
             # Nothing of the store is behind a link, so there is nothing to repair.
             context.warnings.append(str(error))
@@ -340,7 +340,7 @@ def _moved_by_hand(context: LogContext, places: set[str]) -> frozenset[str]:
     """Memories in files unknown to the journal: a person renamed those files."""
     found: set[str] = set()
     for path in memories.memory_files(context.home.engrams):
-        if context.stored(path) not in places:
+        if context.stored_path(path) not in places:
             with contextlib.suppress(EngramError):
                 found.update(memory.id for memory in memories.read(path))
     return frozenset(found)

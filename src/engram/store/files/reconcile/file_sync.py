@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engram.model.errors import EngramError, StoreError
 from engram.store.files import memories
-from engram.store.files.memories import UNSEEN, Stamp, stamp_of
+from engram.store.files.memories import UNSEEN_STAMP, Stamp, stamp_of
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.folders import (
     changed_folders,
@@ -46,7 +46,7 @@ def sync(context: IndexContext, *, seconds: float | None = None) -> SyncReport:
         folders |= dict.fromkeys(folder for root in everywhere for folder in memories.walk(root))
     for folder in folders:
         list_folder(context, folder, noticed)
-    every_file = Sweep(str(context.home.root), map(context.stored, everywhere))
+    every_file = Sweep(str(context.home.root), map(context.stored_path, everywhere))
     pick_up(context, every_file.compare(context.index.db, math.inf if seconds is None else seconds), noticed)
     noticed.complete = not every_file.position
     _add_known_problems(context, noticed)
@@ -68,7 +68,7 @@ def sync_folder(context: IndexContext, folder: Path) -> SyncReport:
 
 def list_folder(context: IndexContext, folder: Path, noticed: SyncReport) -> None:
     """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
-    stored = context.stored(folder)
+    stored = context.stored_path(folder)
     mtime = folder_time(folder)
     entries = list_entries(context, folder, noticed)
     if entries is None:
@@ -82,7 +82,7 @@ def list_folder(context: IndexContext, folder: Path, noticed: SyncReport) -> Non
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
             path = Path(entry.path)
-            if not is_known_folder(context, context.stored(path)):
+            if not is_known_folder(context, context.stored_path(path)):
                 list_folder(context, path, noticed)
 
 
@@ -110,7 +110,7 @@ def _listed_files(context: IndexContext, noticed: SyncReport) -> Iterator[str]:
     """Every memory file; the folders' times are recorded."""
     for root in memory_roots(context):
         for folder in memories.walk(root):
-            stored = context.stored(folder)
+            stored = context.stored_path(folder)
             note_folders(context, [folder])
             for entry in list_entries(context, folder, noticed) or ():
                 if memories.is_memory_file(entry.name):
@@ -148,8 +148,8 @@ def write_missing(context: IndexContext) -> None:
     for stored, ids in missing.items():
         together = [decode_record(context.index.one("by_ref", memory_id)[2]) for memory_id in ids]
         try:
-            stamp = memories.write_data(context.confined(stored), memories.render(together), None)
-            note_file(context.index, stored, stamp or UNSEEN)
+            stamp = memories.write_data(context.safe_path(stored), memories.render(together), None)
+            note_file(context.index, stored, stamp or UNSEEN_STAMP)
         except StoreError as error:
             failed.append(error)
     if failed:

@@ -17,7 +17,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 def changed_folders(context: IndexContext, roots: Sequence[Path]) -> list[Path]:
     """Folders below these roots whose listing may differ from the index."""
-    stored_roots = [context.stored(root) for root in roots]
+    stored_roots = [context.stored_path(root) for root in roots]
     known = sweep.folder_times(context.index.db, stored_roots)
     changed = sweep.changed_folders(context.index.db, str(context.home.root), stored_roots)
     new = [root for stored, root in zip(stored_roots, roots, strict=True) if stored not in known and root.is_dir()]
@@ -28,13 +28,15 @@ def known_folders(context: IndexContext) -> list[Path]:
     """The folders with memory files that the index knows."""
     return [
         context.path(stored)
-        for stored in sweep.folder_times(context.index.db, map(context.stored, memory_roots(context)))
+        for stored in sweep.folder_times(context.index.db, map(context.stored_path, memory_roots(context)))
     ]
 
 
 def is_steady(context: IndexContext, folder: Path) -> bool:
     """Whether nothing was added to or removed from a folder since it was last listed."""
-    row = context.index.db.execute("SELECT mtime_ns FROM folders WHERE path = ?", (context.stored(folder),)).fetchone()
+    row = context.index.db.execute(
+        "SELECT mtime_ns FROM folders WHERE path = ?", (context.stored_path(folder),)
+    ).fetchone()
     return folder_time(folder) == (row[0] if row else -1)
 
 
@@ -45,7 +47,7 @@ def full_path(context: LogContext, stored: str) -> str:
 
 def list_entries(context: IndexContext, folder: Path, noticed: SyncReport) -> list["os.DirEntry[str]"] | None:
     """What is in a folder, sorted by name; None, with a problem, if it cannot be listed. Conflicted copies are reported."""
-    stored = context.stored(folder)
+    stored = context.stored_path(folder)
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -74,7 +76,7 @@ def find_new_files(context: IndexContext) -> Iterator[str]:
     """The memory files that the index does not know, in folders that have changed and in new ones."""
     waiting = changed_folders(context, memory_roots(context))
     while waiting:
-        stored = context.stored(folder := waiting.pop())
+        stored = context.stored_path(folder := waiting.pop())
         known = files_in(context, stored)
         for entry in list_entries(context, folder, SyncReport()) or ():
             path = f"{stored}/{entry.name}"
@@ -106,7 +108,7 @@ def note_folders(context: IndexContext, folders: Iterable[Path]) -> None:
     for folder in folders:
         mtime = folder_time(folder)
         if mtime >= 0:
-            note_folder(context, context.stored(folder), mtime)
+            note_folder(context, context.stored_path(folder), mtime)
 
 
 def memory_roots(context: IndexContext) -> list[Path]:

@@ -11,7 +11,7 @@ from engram.model.memory import Memory
 from engram.rules.limits import limit_problem
 from engram.store.files import memories
 from engram.store.files.log.journal import AfterImage
-from engram.store.files.memories import UNSEEN, Stamp, stamp_of
+from engram.store.files.memories import UNSEEN_STAMP, Stamp, stamp_of
 from engram.store.files.reconcile.context import IndexContext, append_entry
 from engram.store.files.reconcile.durability import sync_files
 from engram.store.files.reconcile.folders import find_new_files, full_path
@@ -31,11 +31,11 @@ from engram.store.files.reconcile.team_trust import is_attached, is_team, team_o
 from engram.store.records import decode_record, image
 from engram.store.reports import SyncReport
 
-HAND = "hand"
+HAND_ACTOR = "hand"
 """The actor of changes a person made to the files."""
-EDIT = "edit"
+EDIT_OP = "edit"
 """The operation of a change made with an editor."""
-SETTLED_SECONDS = 2.0
+EMPTY_FILE_SECONDS = 2.0
 """An editor may still be saving an empty file that is younger than this."""
 
 
@@ -65,16 +65,16 @@ def _pick_up_one(context: IndexContext, stored: str, noticed: SyncReport) -> Non
     path = context.path(stored)
     stamp = stamp_of(path)
     try:
-        context.confined(stored)
+        context.safe_path(stored)
     except EngramError as error:
         if not team:
-            _unreadable(context, stored, stamp or UNSEEN, str(error), noticed)
+            _unreadable(context, stored, stamp or UNSEEN_STAMP, str(error), noticed)
         elif stamp is not None:
             with context.index.writing():
                 note_file(context.index, stored, stamp)
         return
     if stamp is None:
-        _removed(context, stored, noticed)
+        _retire_file(context, stored, noticed)
         return
     if stamp_known(context.index, stored) == stamp:
         return
@@ -97,13 +97,13 @@ def _pick_up_one(context: IndexContext, stored: str, noticed: SyncReport) -> Non
 
 def _unreadable(context: IndexContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
     """Leave an unreadable file alone, its last good version stays current; a file left empty is restored."""
-    is_empty = stamp.size == 0 and stamp != UNSEEN
-    is_settled = time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
+    is_empty = stamp.size == 0 and stamp != UNSEEN_STAMP
+    is_settled = time.time() - stamp.mtime_ns / 1e9 > EMPTY_FILE_SECONDS
     if is_empty and is_settled and _restore(context, stored, noticed):
         return
     with context.index.writing():
         # An empty file is looked at again until it is written or settled.
-        note_file(context.index, stored, UNSEEN if is_empty and not is_settled else stamp, error)
+        note_file(context.index, stored, UNSEEN_STAMP if is_empty and not is_settled else stamp, error)
     noticed.problems.append(error)
 
 
@@ -112,9 +112,9 @@ def _restore(context: IndexContext, stored: str, noticed: SyncReport) -> bool:
     if len(rows) != 1:
         return False
     record = context.index.one("by_ref", rows[0][0])[2]
-    written = memories.write(context.confined(stored), decode_record(record), stamp_of(context.path(stored)))
+    written = memories.write(context.safe_path(stored), decode_record(record), stamp_of(context.path(stored)))
     with context.index.writing():
-        note_file(context.index, stored, written or UNSEEN)
+        note_file(context.index, stored, written or UNSEEN_STAMP)
     noticed.restored.append(rows[0][0])
     return True
 
@@ -130,7 +130,7 @@ def _index_hand_edit(
     gone = [] if has_clash else retire_missing(context, stored, {memory.id for memory in found})
     noticed.removed += [memory.id for memory in gone]
     changed = [*((memory, stored) for memory in accepted), *((memory, "") for memory in gone)]
-    _record(context, EDIT, "", stored, changed, stamp, "; ".join(problems))
+    _record(context, EDIT_OP, "", stored, changed, stamp, "; ".join(problems))
     noticed.problems += problems
 
 
@@ -152,7 +152,7 @@ def _record(
     if changes:
         with contextlib.suppress(OSError):
             sync_files(context.home, [stored])
-        placed = append_entry(context, op, HAND, reason, changes)
+        placed = append_entry(context, op, HAND_ACTOR, reason, changes)
     rows = [
         MemoryRow(memory, change.after or {}, change.file) for (memory, _), change in zip(changed, changes, strict=True)
     ]
@@ -195,7 +195,7 @@ def _sort_edits(
     return accepted, problems, has_clash
 
 
-def _removed(context: IndexContext, stored: str, noticed: SyncReport) -> None:
+def _retire_file(context: IndexContext, stored: str, noticed: SyncReport) -> None:
     """Retire the memories of a removed file; those of a team store are only removed from the index."""
     if not is_team(stored) and not context.home.engrams.is_dir():
         noticed.problems.append(f"{context.home.engrams} is missing; its memories stay current")

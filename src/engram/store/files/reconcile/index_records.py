@@ -14,7 +14,7 @@ from engram.store.files.log.journal import Entry, JournalLine, Position
 from engram.store.files.log.usage import Usage
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.home import Home
-from engram.store.ledger import FIRST, LEDGER_OP, Head, link_to, parse_checkpoint, to_fields
+from engram.store.ledger import FIRST_LINK, LEDGER_OP, Head, link_to, parse_checkpoint, to_fields
 from engram.store.records import highest_numbers
 from engram.store.sqlite.index import Index
 from engram.store.sqlite.writer import DocumentWriter
@@ -22,7 +22,7 @@ from engram.store.sqlite.writer import DocumentWriter
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-AT_ONCE = 4096
+IMAGES_PER_CALL = 4096
 """Images recorded with one call of the database."""
 
 
@@ -90,7 +90,7 @@ def index_entries(index: Index, lines: Iterable[JournalLine]) -> None:
             gone += [(change.id,) for change in entry.changes if change.after is None]
         if entry.op == LEDGER_OP:
             index_anchor(index, entry)
-        if len(images) >= AT_ONCE:
+        if len(images) >= IMAGES_PER_CALL:
             _index_images(index, images)
             images = []
     _index_images(index, images)
@@ -169,7 +169,7 @@ def place_of(index: Index, memory_id: str) -> str:
     return row[0] if row else ""
 
 
-NEWEST = "word"
+NEWEST_ANCHOR_KEY = "word"
 """Key of the newest anchor of any ledger in the index's metadata, as ledger and reason."""
 
 
@@ -185,8 +185,8 @@ class Anchors:
         """The link from the next anchor to the newest one; `end` is the journal's end."""
         if self._given is not None and self._given[0] == end:
             return self._given[1]
-        newest = self._index.get(NEWEST)
-        return link_to(*json.loads(newest)) if newest else FIRST
+        newest = self._index.get(NEWEST_ANCHOR_KEY)
+        return link_to(*json.loads(newest)) if newest else FIRST_LINK
 
     def head_of(self, session: str) -> Head | None:
         """The end of a ledger by its last anchor; None if there is none."""
@@ -203,7 +203,7 @@ def index_anchor(index: Index, entry: Entry) -> None:
     """Index an anchor; inside a transaction."""
     if parse_checkpoint(entry.reason) is not None:
         index.db.execute("INSERT OR REPLACE INTO ends (session, reason) VALUES (?, ?)", (entry.session, entry.reason))
-    index.set(NEWEST, json.dumps([entry.session, entry.reason]))
+    index.set(NEWEST_ANCHOR_KEY, json.dumps([entry.session, entry.reason]))
 
 
 _COLUMNS = "u.kind, u.id, u.at, u.session, u.signal, u.position"

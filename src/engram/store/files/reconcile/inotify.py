@@ -56,11 +56,11 @@ class Inotify:
     def __init__(self) -> None:
         self._library = _library()
         # The flags of inotify_init1 are those of open.
-        self.descriptor = _checked(self._library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        self.descriptor = _raise_on_error(self._library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
 
     def watch(self, folder: str) -> int:
         """Start watching a folder, without those below it; returns the watch's number."""
-        return _checked(self._library.inotify_add_watch(self.descriptor, os.fsencode(folder), _WATCHED))
+        return _raise_on_error(self._library.inotify_add_watch(self.descriptor, os.fsencode(folder), _WATCHED))
 
     def read(self) -> list[FolderEvent]:
         """The events since the last call; those of hidden files, Engram's own temporary ones among them, are left out."""
@@ -92,7 +92,7 @@ def is_local(folder: str) -> bool:
     """Whether a folder is on a file system that reports all its changes."""
     found = ctypes.create_string_buffer(512)
     try:
-        _checked(_library().statfs(os.fsencode(folder), found))
+        _raise_on_error(_library().statfs(os.fsencode(folder), found))
     except OSError:
         return False
     return ctypes.c_long.from_buffer(found).value & 0xFFFFFFFF in _LOCAL_FILE_SYSTEMS
@@ -108,7 +108,7 @@ def _library() -> Any:
     return library
 
 
-def _checked(result: int) -> int:
+def _raise_on_error(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

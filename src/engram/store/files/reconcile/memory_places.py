@@ -28,7 +28,7 @@ def retire_missing(context: IndexContext, stored: str, present: set[str]) -> lis
     """Memories that were in a file before and are no longer, as retired."""
     rows = context.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
     gone = [context.index.one("by_ref", memory_id) for (memory_id,) in rows if memory_id not in present]
-    return [decode_record(row[2]).but(status="retired") for row in gone if row]
+    return [decode_record(row[2]).replace(status="retired") for row in gone if row]
 
 
 def drop_memories(context: IndexContext, writer: DocumentWriter, gone: Iterable[Memory]) -> None:
@@ -59,6 +59,6 @@ def is_split(path: Path) -> bool:
 
 def drop_split(context: IndexContext, stored: str) -> None:
     """Remove the first name of a split file; the second keeps its content."""
-    context.confined(stored).unlink(missing_ok=True)
+    context.safe_path(stored).unlink(missing_ok=True)
     with context.index.writing():
         note_file(context.index, stored, None)

@@ -8,7 +8,7 @@ from engram.store.files.reconcile.context import IndexContext
 from engram.store.protocol import Progress
 from engram.store.sqlite.writer import to_blob
 
-SLICE = 256
+DOCUMENTS_PER_BATCH = 256
 
 
 def reembed(context: IndexContext, deadline: float, progress: Progress) -> int:
@@ -27,12 +27,12 @@ def reembed(context: IndexContext, deadline: float, progress: Progress) -> int:
     while True:
         rows = _missing(context, generation)
         if not rows:
-            with context.lock.held(deadline):
+            with context.lock.hold(deadline):
                 if _switch(context, generation):
                     return done
             continue
         vectors = context.embedder.embed([meaning for _, meaning in rows])
-        with context.lock.held(deadline), index.writing():
+        with context.lock.hold(deadline), index.writing():
             for (n, _), vector in zip(rows, vectors, strict=True):
                 index.db.execute(index.statement("put_vector"), (generation, n, to_blob(vector)))
         done += len(rows)
@@ -41,7 +41,7 @@ def reembed(context: IndexContext, deadline: float, progress: Progress) -> int:
 
 def _pending_generation(context: IndexContext, name: str, deadline: float) -> int:
     index = context.index
-    with context.lock.held(deadline), index.writing():
+    with context.lock.hold(deadline), index.writing():
         stored = json.loads(index.get("pending") or "null")
         if stored and stored[1] == name and stored[0] > index.generation:
             return int(stored[0])
@@ -54,7 +54,9 @@ def _pending_generation(context: IndexContext, name: str, deadline: float) -> in
 
 
 def _missing(context: IndexContext, generation: int) -> list[tuple[int, str]]:
-    rows = context.index.db.execute(context.index.statement("without_vector"), (generation, 0, SLICE)).fetchall()
+    rows = context.index.db.execute(
+        context.index.statement("without_vector"), (generation, 0, DOCUMENTS_PER_BATCH)
+    ).fetchall()
     return [(n, stored_meaning(kind, record)) for n, kind, record in rows]
 
 
@@ -78,15 +80,15 @@ def fill_vectors(context: IndexContext, deadline: float) -> None:
     if context.embedder is None or not context.index.get("lacking") or not context.index.can_embed():
         return
     after = 0
-    while rows := context.index.without_vector(after, SLICE):
+    while rows := context.index.without_vector(after, DOCUMENTS_PER_BATCH):
         vectors = context.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
-        with context.lock.held(deadline), context.index.writing() as writer:
+        with context.lock.hold(deadline), context.index.writing() as writer:
             # Another writer may have changed, embedded or purged them meanwhile.
             still = context.index.without_vector(rows[0][0] - 1, len(rows))
             for row, vector in zip(rows, vectors, strict=True):
                 if row in still:
                     writer.put_vector(row[0], vector)
         after = rows[-1][0]
-    with context.lock.held(deadline), context.index.writing():
+    with context.lock.hold(deadline), context.index.writing():
         if not context.index.without_vector(0, 1):
             context.index.set("lacking", 0)

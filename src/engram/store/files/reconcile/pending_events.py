@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.store.files.log.journal import JournalLine
-from engram.store.files.log.ledger import Written
+from engram.store.files.log.ledger import LedgerRange
 
 MOST, MOST_BYTES = 64, 1_000_000
 """Events, and bytes of events, that may stay pending; the append that reaches a limit indexes all of them."""
@@ -44,7 +44,7 @@ class PendingEvents:
         """Whether the events should be indexed now."""
         return self.is_urgent or self.read is None or len(self.events) >= MOST or self.size >= MOST_BYTES
 
-    def add(self, events: Sequence[Event], scope: str, written: Written) -> None:
+    def add(self, events: Sequence[Event], scope: str, written: LedgerRange) -> None:
         """Add events appended to a ledger."""
         self.events += [(event, scope) for event in events]
         self.size += written.end - written.start

@@ -4,7 +4,7 @@ Each source tells how far the index has read it: the journal by a position, a le
 stamp. `catch_up` reads on from there and finishes what a crash interrupted; `rebuild` empties the index and does the same
 from the beginning, in one transaction, so that readers see the old index until the new one is complete.
 
-The caller of everything here holds the writer lock, except of `read_in`.
+The caller of everything here holds the writer lock, except of `fill_unlocked`.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from engram.store.documents import Document, event_document, meaning_of
 from engram.store.files.log.context import LogContext
 from engram.store.files.log.journal import AfterImage, JournalLine, Position
 from engram.store.files.log.ledger import ledger_name
-from engram.store.files.memories import UNSEEN
+from engram.store.files.memories import UNSEEN_STAMP
 from engram.store.files.reconcile import file_sync
 from engram.store.files.reconcile.context import IndexContext, Tail, append_entry, journal_tail
 from engram.store.files.reconcile.file_repair import finish_files, repair_after_restart
@@ -40,7 +40,7 @@ from engram.store.files.reconcile.index_records import (
 from engram.store.files.reconcile.pending_events import PendingEvents
 from engram.store.files.reconcile.team_trust import is_team, is_trusted_anywhere
 from engram.store.files.states.sessions import session_scope
-from engram.store.ledger import LEDGER_OP, TASK
+from engram.store.ledger import LEDGER_OP, TASK_OP
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 from engram.store.reports import SyncReport
@@ -82,9 +82,9 @@ def index_pending(context: IndexContext) -> None:
     context.pending = None
 
 
-FEW = 512
+MAX_EVENTS_EMBEDDED_LOCKED = 512
 """Up to this many events of a ledger are embedded under the lock."""
-BATCH = 512
+MEMORIES_PER_BATCH = 512
 """Memories indexed with one call of the embedder and of the database."""
 
 
@@ -147,18 +147,18 @@ def _index_journal(
     """
     newest: dict[str, int] = {}
 
-    def noting(lines: Iterable[JournalLine]) -> Iterable[JournalLine]:
+    def note_newest(lines: Iterable[JournalLine]) -> Iterable[JournalLine]:
         for placed in lines:
             newest.update((change.id, placed.entry.seq) for change in placed.entry.changes)
             yield placed
 
-    index_entries(context.index, noting(read()))
+    index_entries(context.index, note_newest(read()))
     # Without the lock others may write between the two readings; what they add is read later.
     batch: list[AfterImage] = []
     done = 0
     for placed in read():
         batch += [change for change in placed.entry.changes if newest.get(change.id) == placed.entry.seq]
-        if len(batch) >= BATCH:
+        if len(batch) >= MEMORIES_PER_BATCH:
             _index_images(context, writer, batch, anew=anew)
             done += len(batch)
             progress("memories", done, len(newest))
@@ -175,7 +175,7 @@ def _index_images(context: IndexContext, writer: DocumentWriter, changes: Sequen
         elif not is_team(change.file) or is_trusted_anywhere(context, change.file):
             memory = _readable(context, change)
             if memory is not None:
-                rows.append(MemoryRow(memory, change.after, change.file, None if anew else UNSEEN))
+                rows.append(MemoryRow(memory, change.after, change.file, None if anew else UNSEEN_STAMP))
     vectors = context.embed([meaning_of(row.memory) for row in rows]) if anew and rows else None
     if vectors is not None:
         rows = [row._replace(vector=vector) for row, vector in zip(rows, vectors, strict=True)]
@@ -213,7 +213,7 @@ def rebuild(context: IndexContext, progress: Progress = lambda *_: None) -> Sync
     return noticed
 
 
-def read_in(context: IndexContext, *, provisionally: bool = False) -> SyncReport:
+def fill_unlocked(context: IndexContext, *, provisionally: bool = False) -> SyncReport:
     """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
 
     If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
@@ -264,11 +264,11 @@ def _index_ledgers(context: IndexContext, writer: DocumentWriter, progress: Prog
     sizes = context.ledger.sizes()
     for done, (name, size) in enumerate(sorted(sizes.items()), 1):
         # A line that another process is still writing is read once it is complete.
-        index_ledger(context, writer, name, 0, min(size, _complete(context, name, size)), most=None)
+        index_ledger(context, writer, name, 0, min(size, _complete_size(context, name, size)), most=None)
         progress("sessions", done, len(sizes))
 
 
-def _complete(context: LogContext, name: str, size: int) -> int:
+def _complete_size(context: LogContext, name: str, size: int) -> int:
     try:
         return whole_lines(context.home.ledger / name)[1]
     except OSError:
@@ -282,7 +282,7 @@ def journal_task(context: IndexContext, task_id: str, what: str) -> None:
     """Journal that a task or checkpoint was written, so that its loss is noticed. A failure is only a warning."""
     try:
         tail = catch_up(context, ledger="")
-        placed = append_entry(context, TASK, "engram", what, (), task_id, durably=False, tail=tail)
+        placed = append_entry(context, TASK_OP, "engram", what, (), task_id, durably=False, tail=tail)
         with context.index.writing():
             index_entry(context.index, placed)
     except (StoreError, sqlite3.Error, OSError) as error:
@@ -312,7 +312,12 @@ def follow_ledgers(context: IndexContext, names: Collection[str] | None = None) 
 
 
 def index_ledger(
-    context: IndexContext, writer: DocumentWriter, name: str, offset: int, size: int, most: int | None = FEW
+    context: IndexContext,
+    writer: DocumentWriter,
+    name: str,
+    offset: int,
+    size: int,
+    most: int | None = MAX_EVENTS_EMBEDDED_LOCKED,
 ) -> None:
     """Index a ledger's events from an offset on, inside a transaction; more than `most` get their vectors later."""
     events, broken = context.ledger.readable(name, offset)

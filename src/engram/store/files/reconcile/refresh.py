@@ -17,7 +17,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from engram.model.arguments import half_character
+from engram.model.arguments import half_character_error
 from engram.model.errors import EmbedderError, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.forks import wait_for_imports
 from engram.store.files.leftovers import remove_home_leftovers
@@ -28,7 +28,7 @@ from engram.store.files.log.usage import Usage
 from engram.store.files.reconcile import file_sync, recovery
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.durability import make_durable_at_close
-from engram.store.files.reconcile.edits import POSITION, EditDetector
+from engram.store.files.reconcile.edits import SWEEP_POSITION_KEY, EditDetector
 from engram.store.files.reconcile.file_changes import FileChanges
 from engram.store.files.reconcile.hand_edits import pick_up
 from engram.store.files.reconcile.missing_vectors import fill_vectors
@@ -36,32 +36,32 @@ from engram.store.home import FormatGuard, Home
 from engram.store.protocol import Progress
 from engram.store.reports import SyncReport
 from engram.store.sources import random_hex, utc_now
-from engram.store.sqlite.connection import immediate, is_busy, is_damaged, is_unwritable
+from engram.store.sqlite.connection import is_busy, is_damaged, is_unwritable, write_transaction
 from engram.store.sqlite.index import Index
-from engram.store.sqlite.sweep import differing
+from engram.store.sqlite.sweep import find_differing_files
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
 
 P = ParamSpec("P")
 R = TypeVar("R")
-NOTICE_EVERY = 0.25
+NOTICE_INTERVAL = 0.25
 """Seconds between two checks for team stores and vectors that are still missing."""
-LEDGERS_EVERY = 2.0
+LEDGER_CHECK_INTERVAL = 2.0
 """Seconds between two checks of the sizes of all ledgers."""
-OPENING = 2.0
+OPEN_LOCK_SECONDS = 2.0
 """Seconds that opening waits for the lock to fill a new index; then it reads without the lock."""
-BRIEFLY = 0.05
+CATCH_UP_LOCK_SECONDS = 0.05
 """Seconds that a reader waits for the lock to index what others wrote; then it answers from the current index."""
-OWN_PATIENCE = 0.5
+OWN_EVENTS_LOCK_SECONDS = 0.5
 """Seconds that a reader waits to index this process's own events; a longer writer has usually indexed them."""
-PATIENCE = 2.0
+EVENTS_LOCK_SECONDS = 2.0
 """Seconds that a reader waits for the lock if it must not miss an event; then it answers from the current index."""
-EDIT_PATIENCE = 0.5
+EDIT_LOCK_SECONDS = 0.5
 """Seconds that a reader waits for the lock to journal a hand edit; then it answers from the current index."""
-ATTEMPTS = 3
+MAX_REPAIR_ATTEMPTS = 3
 """How often a call is tried on an index that keeps getting damaged."""
-_FORK_PATIENCE = 5.0
+_FORK_LOCK_SECONDS = 5.0
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_SPACE = {
     **dict.fromkeys(_NO_ROOM, "free some space"),
@@ -86,25 +86,25 @@ def repairs_index_on_append(method: Callable[P, R]) -> Callable[P, R]:
 
 def _repairing(method: Callable[P, R], *, pending_first: bool) -> Callable[P, R]:
     @wraps(method)
-    def healed(*args: P.args, **kwargs: P.kwargs) -> R:
+    def with_repair(*args: P.args, **kwargs: P.kwargs) -> R:
         store = args[0]
         assert isinstance(store, RefreshedStore)
         with store.guard:
-            for attempt in range(1, ATTEMPTS + 1):
+            for attempt in range(1, MAX_REPAIR_ATTEMPTS + 1):
                 try:
                     store.reopen_replaced_index()
                     if pending_first:
                         store.index_pending()
                     return method(*args, **kwargs)
                 except UnicodeEncodeError as error:
-                    raise half_character(error) from None
+                    raise half_character_error(error) from None
                 except (sqlite3.DatabaseError, OSError) as error:
-                    if attempt == ATTEMPTS:
+                    if attempt == MAX_REPAIR_ATTEMPTS:
                         raise_explained(error, store.context.home)
                     store.repair_index(error)
             raise AssertionError("the last attempt returns or raises")
 
-    return healed
+    return with_repair
 
 
 def is_index_damage(error: Exception, home: Home) -> bool:
@@ -118,10 +118,10 @@ def _is_of_index(error: OSError, home: Home) -> bool:
     return str(error.filename).startswith(str(home.index))
 
 
-def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
+def explain_error(error: sqlite3.Error | OSError, home: Home) -> Exception:
     """The error to raise for a failure; the error itself if it has nothing to do with the store."""
     if isinstance(error, OSError):
-        return _explained_file(error, home)
+        return _explain_file_error(error, home)
     if is_busy(error):
         return StoreBusy(f"another process is using the index ({error}); try again")
     if is_unwritable(error):
@@ -130,14 +130,14 @@ def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
 
 
 def raise_explained(error: sqlite3.Error | OSError, home: Home) -> NoReturn:
-    """Raise the error that `explained` returns."""
-    meaning = explained(error, home)
+    """Raise the error that `explain_error` returns."""
+    meaning = explain_error(error, home)
     if meaning is error:
         raise error
     raise meaning from error
 
 
-def _explained_file(error: OSError, home: Home) -> Exception:
+def _explain_file_error(error: OSError, home: Home) -> Exception:
     is_of_store = str(error.filename).startswith(f"{home.root}/")
     if _is_of_index(error, home) or (error.errno in _NO_ROOM and not is_of_store):
         return _no_index(error.strerror, home)
@@ -215,7 +215,7 @@ class RefreshedStore:
         """Fill a new index, or catch up; on a read-only home only read, with a warning."""
         try:
             if self.context.index.fresh:
-                self._fill(min(OPENING, self._deadline))
+                self._fill(min(OPEN_LOCK_SECONDS, self._deadline))
             else:
                 self._catch_up_at_opening()
         except StoreBusy as busy:
@@ -235,7 +235,7 @@ class RefreshedStore:
 
     @repairs_index
     def _fill(self, deadline: float) -> None:
-        with self.context.lock.held(deadline):
+        with self.context.lock.hold(deadline):
             # Another process may have filled it while this one waited.
             if self.context.index.get("filled") is None:
                 self.rebuild()
@@ -250,7 +250,7 @@ class RefreshedStore:
     @repairs_index
     def _read_unlocked(self, *, provisionally: bool) -> None:
         """Fill a new index without the lock; if others may be writing, it is rebuilt later under the lock."""
-        self.context.warnings += recovery.read_in(self.context, provisionally=provisionally).problems
+        self.context.warnings += recovery.fill_unlocked(self.context, provisionally=provisionally).problems
         self.context.index.fresh = False
 
     def close(self) -> None:
@@ -292,7 +292,7 @@ class RefreshedStore:
         self._group.is_refreshed = self._group.depth > 0
         self._catch_up_if_free()
         now = time.monotonic()
-        if force or now - self._noticed_at >= NOTICE_EVERY:
+        if force or now - self._noticed_at >= NOTICE_INTERVAL:
             self._noticed_at = now
             self._read_teams()
             self._fill_if_free()
@@ -315,10 +315,10 @@ class RefreshedStore:
         position, self._edits.stopped_at = self._edits.stopped_at, None
         with (
             contextlib.suppress(StoreBusy, StoreReadOnly),
-            self.context.lock.held(BRIEFLY),
-            immediate(self.context.index.db),
+            self.context.lock.hold(CATCH_UP_LOCK_SECONDS),
+            write_transaction(self.context.index.db),
         ):
-            self.context.index.set(POSITION, position)
+            self.context.index.set(SWEEP_POSITION_KEY, position)
 
     def _pick_up_changed(self, numbers: Sequence[int]) -> None:
         """Read the files of these documents that have changed."""
@@ -326,21 +326,21 @@ class RefreshedStore:
             self._read_edits()
         elif not self._edits.is_waiting:
             rows = self.context.index.all("stamps", json.dumps(list(numbers)))
-            changed = differing(f"{self.context.home.root}{os.sep}", rows)
+            changed = find_differing_files(f"{self.context.home.root}{os.sep}", rows)
             if changed:
                 self._sync_files(FileChanges(files=set(changed)))
 
     def _sync_files(self, changes: FileChanges) -> SyncReport | None:
         """Read changed files during a read, after what others journaled: an entry journaled now must not hide that."""
 
-        def synced() -> SyncReport:
+        def read_changes() -> SyncReport:
             self._index_changes(ledger="")
             noticed = SyncReport()
             for folder in sorted(changes.folders):
                 file_sync.list_folder(self.context, Path(folder), noticed)
             return pick_up(self.context, sorted(changes.files), noticed)
 
-        noticed = self._under_lock(EDIT_PATIENCE, synced, "changed files were not read")
+        noticed = self._under_lock(EDIT_LOCK_SECONDS, read_changes, "changed files were not read")
         if noticed is None:
             self._edits.note_unread(changes)
             return None
@@ -351,13 +351,13 @@ class RefreshedStore:
     def _catch_up(self, ledger: str | None = None) -> None:
         """Index what others have appended, waiting for the lock; for callers that must not miss an event."""
         problem = "recent events of other processes are not searchable yet"
-        self._under_lock(PATIENCE, lambda: self._index_changes(ledger), problem)
+        self._under_lock(EVENTS_LOCK_SECONDS, lambda: self._index_changes(ledger), problem)
 
     def _catch_up_if_free(self) -> None:
         if not self._is_behind() and not self._has_purge_to_hide():
             return
         try:
-            with contextlib.suppress(StoreBusy), self.context.lock.held(BRIEFLY):
+            with contextlib.suppress(StoreBusy), self.context.lock.hold(CATCH_UP_LOCK_SECONDS):
                 self._index_changes()
         except StoreReadOnly as error:
             self.context.warn(f"recent changes by other processes are not searchable yet: {error}")
@@ -369,7 +369,7 @@ class RefreshedStore:
     def _ledgers_grew(self) -> bool:
         """Whether a ledger has events without an anchor, which only a crash leaves; checked now and then."""
         now = time.monotonic()
-        if now - self._ledgers_at < LEDGERS_EVERY:
+        if now - self._ledgers_at < LEDGER_CHECK_INTERVAL:
             return False
         self._ledgers_at = now
         known = dict(self.context.index.db.execute("SELECT name, size FROM ledgers").fetchall())
@@ -385,13 +385,13 @@ class RefreshedStore:
         problem = "the latest events are not searchable yet"
         try:
             if recovery.is_untouched(self.context, self.context.pending):
-                self._under_lock(OWN_PATIENCE, lambda: recovery.index_pending(self.context), problem)
+                self._under_lock(OWN_EVENTS_LOCK_SECONDS, lambda: recovery.index_pending(self.context), problem)
             else:
                 self.context.pending = None
         except (sqlite3.DatabaseError, OSError) as error:
             if is_index_damage(error, self.context.home):
                 raise
-            self.context.warn(f"{problem}: {explained(error, self.context.home)}")
+            self.context.warn(f"{problem}: {explain_error(error, self.context.home)}")
 
     @repairs_index
     def sync_team_if_free(self, folder: Path) -> None:
@@ -402,7 +402,7 @@ class RefreshedStore:
     def _read_teams(self) -> None:
         if self._unread_teams:
             named = ", ".join(map(str, self._unread_teams))
-            self._under_lock(BRIEFLY, self._sync_teams, f"changes in {named} are not searchable yet")
+            self._under_lock(CATCH_UP_LOCK_SECONDS, self._sync_teams, f"changes in {named} are not searchable yet")
 
     def _sync_teams(self) -> None:
         self._finish_interrupted(ledger="")
@@ -414,7 +414,7 @@ class RefreshedStore:
         """Do some upkeep during a read; a reader that cannot write answers from the current index, with a warning."""
         found = None
         try:
-            with self.context.lock.held(seconds):
+            with self.context.lock.hold(seconds):
                 found = work()
         except (StoreBusy, StoreReadOnly) as error:
             self.context.warn(f"{problem}: {error}")
@@ -479,14 +479,14 @@ class RefreshedStore:
 
     def _replace_index(self) -> None:
         if not self.context.index.reopen_if_replaced():
-            with self.context.lock.held(self._deadline):
+            with self.context.lock.hold(self._deadline):
                 self.context.index.discard()
         if self.context.index.fresh:
             self.rebuild()
 
     def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
         """Rebuild the index."""
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             if not self.context.index.fresh:
                 # Others read the old index until the new one is complete.
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
@@ -507,7 +507,7 @@ class RefreshedStore:
     def _fill_if_free(self) -> None:
         """The same during a read, without waiting."""
         with contextlib.suppress(StoreBusy, StoreReadOnly):
-            self._fill_vectors(BRIEFLY)
+            self._fill_vectors(CATCH_UP_LOCK_SECONDS)
 
 
 # -- forks
@@ -522,7 +522,7 @@ _guards: list[Any] = []
 def _before_fork() -> None:
     """Keep threads out of SQLite during a fork: its locks would stay locked in the child. So would those of imports."""
     guards = [store.guard for store in list(_living)]
-    _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_PATIENCE)]
+    _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_LOCK_SECONDS)]
     wait_for_imports()
 
 

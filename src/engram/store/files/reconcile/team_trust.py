@@ -47,7 +47,7 @@ def trusted_digests(context: IndexContext, folder: Path | str) -> frozenset[str]
 
 def save_trust(context: IndexContext, folder: Path, digests: Iterable[str]) -> None:
     """Trust exactly these contents of a folder."""
-    with context.lock.held():
+    with context.lock.hold():
         everything = trusted_by_folder(context.home.state)
         everything[str(folder)] = sorted(digests)
         path = context.home.state / TRUST_FILE

@@ -9,10 +9,10 @@ from engram.disk import UNREADABLE, digest_name, make_folder, read_bytes, replac
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.lazy import lazy_pattern
 from engram.store.home import Home
-from engram.store.states import StateChange, StateValue, changed, from_text, to_text
+from engram.store.states import StateChange, StateValue, apply_change, from_text, to_text
 
 _UNSAFE = lazy_pattern(r"[^a-z0-9-]")
-_READABLE = 60
+_MAX_READABLE_CHARACTERS = 60
 
 
 def folder(home: Home) -> Path:
@@ -32,7 +32,7 @@ def load(home: Home, name: str) -> StateValue:
 def change_state(home: Home, name: str, change: StateChange) -> StateValue:
     """Change a state durably, in one step; an empty value removes its file."""
     before = load(home, name)
-    after = changed(before, change)
+    after = apply_change(before, change)
     if after != before:
         _write(_path(home, name), name, after)
     return after
@@ -80,7 +80,7 @@ def _path(home: Home, name: str) -> Path:
 
 
 def _readable(name: str) -> str:
-    return _UNSAFE.sub("_", name.lower())[:_READABLE]
+    return _UNSAFE.sub("_", name.lower())[:_MAX_READABLE_CHARACTERS]
 
 
 def _read(path: Path) -> tuple[str, StateValue]:

@@ -26,7 +26,7 @@ from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadO
 from engram.model.lazy import lazy_pattern
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.home import Home
-from engram.store.tasks import from_fields, leasable, leased, same_lease, to_fields
+from engram.store.tasks import can_lease, from_fields, has_same_lease, lease_job, to_fields
 
 _TASK_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CHECKPOINTS = ".checkpoints.jsonl"
@@ -44,7 +44,7 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
     path = f"{home.tasks}/{task_id}.json"
     try:
         found = os.stat(path)
-        task = _parsed(path, found.st_ino, found.st_mtime_ns, found.st_size)
+        task = _read_cached_task(path, found.st_ino, found.st_mtime_ns, found.st_size)
         # On a file system that ignores case, this may be another task.
         return task if task.id == task_id else None
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
 
 
 @lru_cache(maxsize=256)
-def _parsed(path: str, inode: int, mtime_ns: int, size: int) -> TaskRun:
+def _read_cached_task(path: str, inode: int, mtime_ns: int, size: int) -> TaskRun:
     """A task's file, cached until it changes: it is read at every event."""
     return from_fields(TaskRun, json.loads(read_bytes(path)))
 
@@ -182,8 +182,8 @@ def lease(
     home: Home, kinds: tuple[str, ...] | None, owner: str, now: datetime, until: datetime, limit: int
 ) -> list[Job]:
     """Lease jobs that are due, oldest first, including those whose lease has expired."""
-    due = [job for job in all_jobs(home) if leasable(job, kinds, now)]
-    taken = [leased(job, owner, until) for job in sorted(due, key=lambda j: (j.run_after, j.id))[:limit]]
+    due = [job for job in all_jobs(home) if can_lease(job, kinds, now)]
+    taken = [lease_job(job, owner, until) for job in sorted(due, key=lambda j: (j.run_after, j.id))[:limit]]
     for job in taken:
         _keep(_job_path(home, job.id), to_fields(job))
     return taken
@@ -192,7 +192,7 @@ def lease(
 def settle(home: Home, job: Job, then: Job | None) -> bool:
     """End a lease: the job is removed, or replaced by `then`. Returns False if the lease has passed to another owner."""
     path = _job_path(home, job.id)
-    if not same_lease(_read_job(path), job):
+    if not has_same_lease(_read_job(path), job):
         return False
     if then is None:
         path.unlink(missing_ok=True)

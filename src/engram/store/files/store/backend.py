@@ -18,8 +18,8 @@ from engram.store.files.reconcile import file_sync, index_records
 from engram.store.files.reconcile.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.reconcile.index_records import indexed_size
 from engram.store.files.reconcile.refresh import (
-    PATIENCE,
-    explained,
+    EVENTS_LOCK_SECONDS,
+    explain_error,
     is_index_damage,
     repairs_index,
     repairs_index_on_append,
@@ -30,14 +30,14 @@ from engram.store.files.states import tasks as task_files
 from engram.store.files.states import verdicts
 from engram.store.files.store import events, health
 from engram.store.files.store import purge as purging
-from engram.store.files.store.purge_plan import marked_ids, unfinished
+from engram.store.files.store.purge_plan import has_unfinished_purge, marked_ids
 from engram.store.files.store.transaction import FilesTransaction
 from engram.store.files.store.work import FilesWork
 from engram.store.new_events import JobFactory, NewEvent, no_jobs
 from engram.store.protocol import Progress
 from engram.store.reports import Check, Pruned, Purged, SyncReport
 from engram.store.scopes import trusted_of
-from engram.store.screen import LATEST, screened_jobs
+from engram.store.screen import MAX_SCREENED_EVENTS, screen_jobs
 
 _LOG = Log("store")
 
@@ -57,7 +57,7 @@ class FilesStore(FilesWork):
     @repairs_index
     def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Update the index from all files, or from as many as the time allows."""
-        with self.context.lock.held(self._deadline):
+        with self.context.lock.hold(self._deadline):
             self._finish_interrupted()
             noticed = file_sync.sync(self.context, seconds=seconds)
         self._fill_vectors()
@@ -66,7 +66,7 @@ class FilesStore(FilesWork):
     @repairs_index
     def _sync_briefly(self) -> SyncReport:
         """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
-        with self.context.lock.held(PATIENCE):
+        with self.context.lock.hold(EVENTS_LOCK_SECONDS):
             self._tidy()
             self._index_changes()
             noticed = file_sync.sync(self.context)
@@ -90,9 +90,9 @@ class FilesStore(FilesWork):
         """One decision under the writer lock; there is one lock for all scopes and memories."""
         process = os.getpid()
         reason = self.screen.decision(actor, reason, session)
-        with _LOG.timed("write", op=op), self.guard:
+        with _LOG.measure("write", op=op), self.guard:
             self.read_edits()
-            with self.context.lock.held(self._deadline):
+            with self.context.lock.hold(self._deadline):
                 self._ready_to_write()
                 transaction = FilesTransaction(self.context, op, actor, reason, session, self.screen)
                 try:
@@ -142,9 +142,9 @@ class FilesStore(FilesWork):
         self, session: str, new: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to a ledger."""
-        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
+        kept = self.screen.events(session, new, lambda: self.events(session, last=MAX_SCREENED_EVENTS), scope=scope)
         with self.guard:
-            written = self._append_events(session, kept, screened_jobs(self.screen, jobs), scope)
+            written = self._append_events(session, kept, screen_jobs(self.screen, jobs), scope)
             if self.context.pending is not None and self.context.pending.is_due:
                 self._index_appended()
         return written
@@ -161,8 +161,8 @@ class FilesStore(FilesWork):
 
     @repairs_index_on_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: JobFactory, scope: str) -> list[Event]:
-        if unfinished(self.context.home):
-            with self.context.lock.held(self._deadline):
+        if has_unfinished_purge(self.context.home):
+            with self.context.lock.hold(self._deadline):
                 self._finish_interrupted()
         return events.append(self.context, session, new, jobs, scope)
 
@@ -198,7 +198,7 @@ class FilesStore(FilesWork):
     @repairs_index
     def sync_team(self, folder: Path, *, again: bool = False) -> SyncReport:
         """Index a team store; `again` reads all its files because their trust changed."""
-        with self.context.lock.held(self._deadline):
+        with self.context.lock.hold(self._deadline):
             self._finish_interrupted(ledger="")
             if again:
                 with self.context.index.writing():
@@ -222,7 +222,7 @@ class FilesStore(FilesWork):
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
         self.screen.decision(actor, "", "")
-        with self.context.lock.held(self._deadline):
+        with self.context.lock.hold(self._deadline):
             # An interrupted purge is hidden here and finished with this one, so that the report covers both.
             self._index_changes()
             with self._explaining_purge():
@@ -240,7 +240,7 @@ class FilesStore(FilesWork):
         except OSError as error:
             if is_index_damage(error, self.context.home):
                 raise
-            meaning = explained(error, self.context.home)
+            meaning = explain_error(error, self.context.home)
             why = (
                 meaning if isinstance(meaning, StoreError) else f"{error.filename or 'a file'} cannot be used: {error}"
             )
@@ -256,7 +256,7 @@ class FilesStore(FilesWork):
         from engram.store.files.store import retention
 
         make_all_durable(self.context)
-        with self.context.lock.held(self._deadline):
+        with self.context.lock.hold(self._deadline):
             self._finish_interrupted()
             return (retention.plan if dry_run else retention.prune)(self.context, now, journal, usage, ledger)
 
@@ -302,7 +302,7 @@ class FilesStore(FilesWork):
         ]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
         found.append(self._drift(noticed))
-        return [*blocked, *found, *health.missing_records(self.context), *health.interrupted(self.context)]
+        return [*blocked, *found, *health.missing_records(self.context), *health.check_interrupted_purge(self.context)]
 
     @repairs_index
     def _drift(self, noticed: SyncReport) -> Check:

@@ -14,7 +14,7 @@ from engram.disk import DIRECTORY_MODE, MALFORMED, UNREADABLE, remove_leftovers,
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.store.files.lock import WriterLock
 from engram.store.files.log.journal import decode
-from engram.store.files.store.purge_plan import MARKER
+from engram.store.files.store.purge_plan import MARKER_FILE
 from engram.store.home import FOLDERS, Home, PointsOutside, memory_file
 
 MANIFEST = "MANIFEST.json"
@@ -28,7 +28,7 @@ def backup(home: Home, target: Path, now: datetime, problems: list[str]) -> dict
     """
     remove_leftovers(target.parent)
     fresh = Path(temporary_path(target))
-    with WriterLock(home.lock).held():
+    with WriterLock(home.lock).hold():
         files = [p for p in sorted(home.root.rglob("*")) if p.is_file() and not p.is_symlink() and _belongs(home, p)]
         sums: dict[str, str] = {}
         try:
@@ -132,11 +132,11 @@ def _check_history(staging: Path, source: Path) -> None:
             except MALFORMED:
                 continue
     try:
-        begun = json.loads((staging / "state" / MARKER).read_bytes())
+        begun = json.loads((staging / "state" / MARKER_FILE).read_bytes())
         for file in begun.get("files", ()):
             memory_file(file)
     except PointsOutside as error:
-        raise StoreCorrupt(f"{source}: state/{MARKER}: {error}; nothing was restored") from None
+        raise StoreCorrupt(f"{source}: state/{MARKER_FILE}: {error}; nothing was restored") from None
     except UNREADABLE:
         return
 

@@ -32,7 +32,7 @@ def append(
     context: IndexContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events and return all, for a repeated key the earlier event. They are indexed later."""
-    with context.lock.held():
+    with context.lock.hold():
         tail, anchored = _journal_state(context, session, keyed=any(event.key for event in events))
         # Query the index first: once the events are written, nothing may be retried.
         waiting = context.pending or PendingEvents(

@@ -16,12 +16,12 @@ from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.file_repair import repair_report
 from engram.store.files.states.sessions import is_lost, session_path
 from engram.store.files.states.tasks import checkpoints_path, task_path
-from engram.store.files.store.purge_plan import marker_problem, unfinished
+from engram.store.files.store.purge_plan import has_unfinished_purge, marker_problem
 from engram.store.home import Home
-from engram.store.ledger import LEDGER_OP, TASK, parse_checkpoint
+from engram.store.ledger import LEDGER_OP, TASK_OP, parse_checkpoint
 from engram.store.reports import Check
 
-_BRIEFLY = 0.05
+_LOCK_WAIT_SECONDS = 0.05
 """Seconds that a check waits for a writer."""
 
 
@@ -54,15 +54,15 @@ def busy(error: StoreBusy) -> Check:
     return Check("home", False, f"{error}; recent hand edits were not checked", "run `engram doctor` again")
 
 
-def interrupted(context: LogContext) -> list[Check]:
+def check_interrupted_purge(context: LogContext) -> list[Check]:
     """The check for an interrupted purge, if there is one; one that another process is carrying out is none."""
     try:
-        with context.lock.held(_BRIEFLY):
-            left = unfinished(context.home)
+        with context.lock.hold(_LOCK_WAIT_SECONDS):
+            left = has_unfinished_purge(context.home)
     except StoreBusy:
         left = False
     except StoreReadOnly:
-        left = unfinished(context.home)
+        left = has_unfinished_purge(context.home)
     if not left:
         return []
     if broken := marker_problem(context.home):
@@ -115,9 +115,9 @@ def foreign_vectors(context: IndexContext) -> list[str]:
 
 BEGUN, CHECKPOINT = "begun", "checkpoint"
 """Reasons of a task's journal entries; the second is followed by a number."""
-MOST_NAMED = 5
+MAX_REPORTED_PROBLEMS = 5
 _TASK_ID = lazy_pattern(r"TASK-\d{8}-\d{6}-[0-9a-f]+")
-_WORD = re.compile(rb'"op":"(?:%s|%s)"' % (TASK.encode(), LEDGER_OP.encode()))
+_WORD = re.compile(rb'"op":"(?:%s|%s)"' % (TASK_OP.encode(), LEDGER_OP.encode()))
 _SEQ = re.compile(rb'\{"seq":(\d+)')
 
 
@@ -139,8 +139,8 @@ def missing_records(context: LogContext) -> list[Check]:
     found = _read(context.journal, mark)
     return [
         _decisions(found.numbers),
-        _named("tasks", "every task and checkpoint is present", _tasks(context.home, found)),
-        _named("sessions", "every session is present", _sessions(context.home, found)),
+        _build_check("tasks", "every task and checkpoint is present", _tasks(context.home, found)),
+        _build_check("sessions", "every session is present", _sessions(context.home, found)),
         Check("power", True, repair_report(mark) if mark.repaired else "no power loss has damaged any file"),
     ]
 
@@ -155,22 +155,22 @@ def accept_gaps(home: Home, journal: Journal) -> list[str]:
     return [f"{home.journal}: continuing without {_decisions(missing).detail.partition(': ')[2]}"]
 
 
-def _named(name: str, well: str, problems: Sequence[str]) -> Check:
+def _build_check(name: str, well: str, problems: Sequence[str]) -> Check:
     if not problems:
         return Check(name, True, well)
-    more = f"; and {len(problems) - MOST_NAMED} more" if len(problems) > MOST_NAMED else ""
-    return Check(name, False, "; ".join(problems[:MOST_NAMED]) + more, "restore what is named from a backup")
+    more = f"; and {len(problems) - MAX_REPORTED_PROBLEMS} more" if len(problems) > MAX_REPORTED_PROBLEMS else ""
+    return Check(name, False, "; ".join(problems[:MAX_REPORTED_PROBLEMS]) + more, "restore what is named from a backup")
 
 
 def _decisions(missing: Sequence[tuple[int, int]]) -> Check:
     if not missing:
         return Check("journal", True, "no decision is missing")
     named = [str(first) if first == last else f"{first} to {last}" for first, last in missing]
-    detail = f"lines of the journal are missing: decision {', '.join(named[:MOST_NAMED])}"
+    detail = f"lines of the journal are missing: decision {', '.join(named[:MAX_REPORTED_PROBLEMS])}"
     return Check(
         "journal",
         False,
-        detail + (", …" if len(named) > MOST_NAMED else ""),
+        detail + (", …" if len(named) > MAX_REPORTED_PROBLEMS else ""),
         "restore the journal from a backup, or run `engram doctor --repair` to continue without them",
     )
 
@@ -199,7 +199,7 @@ def _lines(journal: Journal) -> Iterator[bytes]:
 def _add_entry(found: _JournalRecord, line: bytes) -> None:
     fields = json_object(line)
     name, reason = str(fields.get("session", "")), str(fields.get("reason", ""))
-    if fields.get("op") == TASK:
+    if fields.get("op") == TASK_OP:
         number = reason.removeprefix(f"{CHECKPOINT} ")
         found.tasks[name] = max(found.tasks.get(name, 0), int(number) if number.isascii() and number.isdigit() else 0)
     elif fields.get("op") == LEDGER_OP:
@@ -230,7 +230,7 @@ def _checkpoints(path: Path, last: int) -> list[str]:
     lines = [json_object(line) for line in _bytes(path).splitlines() if line.strip()]
     numbers = {line["number"] for line in lines if type(line.get("number")) is int}
     # A number in a damaged line may be huge: count no more than are shown.
-    lost = islice((n for n in range(1, max([*numbers, last]) + 1) if n not in numbers), MOST_NAMED)
+    lost = islice((n for n in range(1, max([*numbers, last]) + 1) if n not in numbers), MAX_REPORTED_PROBLEMS)
     named = ", ".join(map(str, lost))
     return [f"{path}: checkpoint {named} was written and is missing"] if named else []
 

@@ -11,10 +11,10 @@ from engram.store.files.reconcile.context import IndexContext
 from engram.store.records import decode_record
 from engram.store.reports import Check, SyncReport
 
-SAMPLE = 300
+SAMPLED_FILES = 300
 """Files that are read again; spread evenly over all of them, it takes about a tenth of a second."""
-NAMED = 5
-ADVICE = "run `engram index --rebuild`"
+MAX_REPORTED_IDS = 5
+REBUILD_ADVICE = "run `engram index --rebuild`"
 
 
 def drift(context: IndexContext, noticed: SyncReport) -> Check:
@@ -26,11 +26,11 @@ def drift(context: IndexContext, noticed: SyncReport) -> Check:
     ]
     news = f"; files changed by hand and read now: {', '.join(read)}" if read else ""
     problems = list(_gaps(context))
-    sample = context.index.all("sampled_files", SAMPLE)
+    sample = context.index.all("sampled_files", SAMPLED_FILES)
     if differing := [row[0] for row in sample if _differs(context, *row)]:
-        problems.append(f"{_some(differing)} differ from their files")
+        problems.append(f"{_list_some(differing)} differ from their files")
     if problems:
-        return Check("drift", False, "; ".join(problems) + news, ADVICE)
+        return Check("drift", False, "; ".join(problems) + news, REBUILD_ADVICE)
     return Check("drift", True, f"index and files agree ({len(sample):,} files compared){news}")
 
 
@@ -40,15 +40,15 @@ def _gaps(context: IndexContext) -> Iterator[str]:
         ("entries_without_file", "are in the index and have no file"),
         ("incomplete_entries", "are only partly in the index"),
     ):
-        if found := [memory_id for (memory_id,) in context.index.all(statement, NAMED + 1)]:
-            yield f"{_some(found)} {meaning}"
+        if found := [memory_id for (memory_id,) in context.index.all(statement, MAX_REPORTED_IDS + 1)]:
+            yield f"{_list_some(found)} {meaning}"
     ((texts, words),) = context.index.all("word_counts")
     if texts != words:
         yield f"the keyword index has {words:,} of {texts:,} documents"
 
 
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:NAMED]) + (" and more" if len(ids) > NAMED else "")
+def _list_some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:MAX_REPORTED_IDS]) + (" and more" if len(ids) > MAX_REPORTED_IDS else "")
 
 
 def _differs(context: LogContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
@@ -56,7 +56,7 @@ def _differs(context: LogContext, memory_id: str, stored: str, record: str, *sta
     that cannot be read is another check's finding.
     """
     try:
-        path = context.confined(stored)
+        path = context.safe_path(stored)
         found = memories.read(path)
     except EngramError:
         return False

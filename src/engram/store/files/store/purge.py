@@ -30,37 +30,37 @@ from engram.store.files.states import named as named_states
 from engram.store.files.states.tasks import all_files as task_files
 from engram.store.files.store import events
 from engram.store.files.store.purge_plan import (
-    MARKER,
+    MARKER_FILE,
     PurgePlan,
+    has_unfinished_purge,
     owner_of,
     plan_purge,
     purge_stamp,
     read_marker,
     scope_of,
-    unfinished,
     write_marker,
 )
-from engram.store.files.store.purge_scan import Quotations, files_below, left_over
-from engram.store.ledger import LEDGER_OP, REDACTED, blanked, redaction_text, to_fields
-from engram.store.purge import without
+from engram.store.files.store.purge_scan import Quotations, files_below, find_leftovers
+from engram.store.ledger import LEDGER_OP, REDACT_OP, blank_event, redaction_text, to_fields
+from engram.store.purge import remove_texts
 from engram.store.reports import Purged
 from engram.store.sqlite.writer import DocumentWriter
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
 _ID = re.compile(rb'"id": ?"((?:[^"\\]|\\.)*)"')
-_OF_LEDGERS = tuple(f'"op":"{op}"'.encode() for op in (LEDGER_OP, REDACTED))
-HIDDEN = "hidden"
+_OF_LEDGERS = tuple(f'"op":"{op}"'.encode() for op in (LEDGER_OP, REDACT_OP))
+HIDDEN_PURGE_KEY = "hidden"
 """Key of the purge whose records are already out of the index, in its metadata."""
 
 
 def purge(context: IndexContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from files, journal, ledgers, quarantine and index; leave tombstones; prove absence."""
     plan = plan_purge(context, ids, drawn, actor)
-    joined = plan.joined(read_marker(context)) if unfinished(context.home) else plan
+    joined = plan.merge(read_marker(context)) if has_unfinished_purge(context.home) else plan
     with context.index.writing() as writer:
         _take_out_of_index(context, writer, joined)
         write_marker(context.home, joined)
-        context.index.set(HIDDEN, purge_stamp(context.home))
+        context.index.set(HIDDEN_PURGE_KEY, purge_stamp(context.home))
     return _carry_out(context, joined)
 
 
@@ -71,18 +71,18 @@ def resume(context: IndexContext) -> None:
     context.warn(*(f"an interrupted purge was finished, but not all is gone: {line}" for line in left))
 
 
-def to_hide(context: IndexContext) -> bool:
+def needs_hiding(context: IndexContext) -> bool:
     """Whether the index may still contain records of an interrupted purge."""
-    return unfinished(context.home) and context.index.get(HIDDEN) != purge_stamp(context.home)
+    return has_unfinished_purge(context.home) and context.index.get(HIDDEN_PURGE_KEY) != purge_stamp(context.home)
 
 
 def hide(context: IndexContext) -> None:
     """Remove the records of an interrupted purge from the index only; for readers."""
-    if to_hide(context):
+    if needs_hiding(context):
         plan = read_marker(context)
         with context.index.writing() as writer:
             _take_out_of_index(context, writer, plan)
-            context.index.set(HIDDEN, purge_stamp(context.home))
+            context.index.set(HIDDEN_PURGE_KEY, purge_stamp(context.home))
         context.warn(
             "a purge was interrupted; repeat it, or run `engram doctor --repair`, to remove its words from the files"
         )
@@ -102,8 +102,8 @@ def _carry_out(context: IndexContext, plan: PurgePlan) -> Purged:
     reindex_journal(context)
     _drop_other_indexes(context)
     _compact(context)
-    (context.home.state / MARKER).unlink()
-    remaining = (*left_over(context, plan, quotes), *remaining_leftovers(context.home))
+    (context.home.state / MARKER_FILE).unlink()
+    remaining = (*find_leftovers(context, plan, quotes), *remaining_leftovers(context.home))
     return Purged(tuple(sorted({*plan.ids, *plan.events})), tuple(dict.fromkeys(remaining)), OUT_OF_REACH)
 
 
@@ -113,7 +113,7 @@ def _carry_out(context: IndexContext, plan: PurgePlan) -> Purged:
 def _take_out_of_index(context: IndexContext, writer: DocumentWriter, plan: PurgePlan) -> None:
     """Remove the records from the index; inside a transaction."""
     run = context.index.db.execute
-    for memory_id in plan.wanted - plan.events.keys():
+    for memory_id in plan.id_set - plan.events.keys():
         known = run("SELECT 1 FROM images WHERE id = ?", (memory_id,)).fetchone()
         forget_memory(context.index, context.home, writer, memory_id)
         run("DELETE FROM images WHERE id = ?", (memory_id,))
@@ -123,7 +123,7 @@ def _take_out_of_index(context: IndexContext, writer: DocumentWriter, plan: Purg
         event, scope = events.find(context, event_id), scope_of(context, event_id)
         if event is not None:
             # An empty event keeps its place in the chain and among the documents.
-            empty = blanked(event)
+            empty = blank_event(event)
             writer.put(event_document(empty, scope), to_fields(empty))
         run("DELETE FROM keys WHERE id = ?", (event_id,))
 
@@ -156,7 +156,7 @@ def _compact(context: IndexContext) -> None:
 
 
 def _is_spared(context: LogContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
-    return plan.spares(owner_of(context, fields))
+    return plan.is_other_owner(owner_of(context, fields))
 
 
 def _clean_sessions(context: LogContext, plan: PurgePlan, quotes: Quotations) -> None:
@@ -193,7 +193,7 @@ def _note_redactions(context: IndexContext, plan: PurgePlan) -> None:
     """Journal the redactions first: words that disappear without an entry would count as tampering."""
     for session in sorted(set(plan.events.values())):
         ids = [event_id for event_id, ledger in plan.events.items() if ledger == session]
-        placed = append_entry(context, REDACTED, plan.actor, redaction_text(ids), (), session)
+        placed = append_entry(context, REDACT_OP, plan.actor, redaction_text(ids), (), session)
         with context.index.writing():
             index_entry(context.index, placed)
 
@@ -204,7 +204,7 @@ def _blank_ledgers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -
     for name in context.ledger.sizes():
         path = context.home.ledger / name
         try:
-            context.ledger.blank(name, ids, partial(_damaged, path, quotes))
+            context.ledger.blank(name, ids, partial(_blank_damaged_line, path, quotes))
         except OSError as error:
             quotes.note(path, error)
     with context.index.writing():
@@ -214,9 +214,9 @@ def _blank_ledgers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -
                 note_ledger(context.index, name, size)
 
 
-def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
+def _blank_damaged_line(path: Path, quotes: Quotations, line: bytes) -> bytes:
     quotes.note(path, ValueError("one of its lines is not an event"))
-    return quotes.blanked(line)
+    return quotes.blank_bytes(line)
 
 
 # -- memory files
@@ -231,14 +231,14 @@ def _remove_files(context: IndexContext, plan: PurgePlan, quotes: Quotations) ->
             quotes.unread.append(left)
             continue
         try:
-            path = context.confined(place)
+            path = context.safe_path(place)
         except EngramError:
             continue  # behind a link, so not part of the store
-        understood = take_out(path, plan.wanted | _copies_in(context, place, path, quotes), quotes)
+        understood = take_out(path, plan.id_set | _copies_in(context, place, path, quotes), quotes)
         with context.index.writing():
             # An unreadable file is read again, so that its current state is reported.
             current = memories.stamp_of(path)
-            note_file(context.index, place, current if understood or current is None else memories.UNSEEN)
+            note_file(context.index, place, current if understood or current is None else memories.UNSEEN_STAMP)
 
 
 def _copies_in(context: IndexContext, place: str, path: Path, quotes: Quotations) -> frozenset[str]:
@@ -275,13 +275,13 @@ def _clean_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations)
         for folder in memories.walk(root):
             for path in list(folder.iterdir()) if folder.is_dir() else []:
                 plain = path.is_file() and not path.is_symlink()
-                if plain and not memories.is_memory_file(path.name) and _is_affected(path, plan.wanted, quotes):
-                    take_out(path, plan.wanted, quotes)
+                if plain and not memories.is_memory_file(path.name) and _is_affected(path, plan.id_set, quotes):
+                    take_out(path, plan.id_set, quotes)
     for (stored,) in context.index.db.execute("SELECT path FROM files WHERE error <> ''").fetchall():
         with contextlib.suppress(EngramError):  # behind a link, so not part of the store
-            path = context.confined(stored)
-            if _is_affected(path, plan.wanted, quotes):
-                take_out(path, plan.wanted, quotes)
+            path = context.safe_path(stored)
+            if _is_affected(path, plan.id_set, quotes):
+                take_out(path, plan.id_set, quotes)
     home = context.home
     # Whoever writes these holds the writer lock.
     for folder in (home.journal, home.ledger, home.tasks, home.state, home.state / "jobs", named_states.folder(home)):
@@ -314,7 +314,7 @@ def _blank_journal(context: IndexContext, plan: PurgePlan, quotes: Quotations) -
         if change.after is not None
     }
     quotes.unread += [problem for problem in unread if problem not in quotes.unread]
-    ids = frozenset(_spelled(i) for i in plan.ids)
+    ids = frozenset(_encode_id(i) for i in plan.ids)
     if named := sorted(i for i in plan.ids if i in imaged):
         placed = append_entry(context, "purge", plan.actor, "", [AfterImage(i, None) for i in named])
         with context.index.writing():
@@ -323,12 +323,14 @@ def _blank_journal(context: IndexContext, plan: PurgePlan, quotes: Quotations) -
         path = context.journal.path(month)
         with reading(path) as file:
             before = file.readlines()
-        after = [_blanked(line, ids, plan, quotes, damaged=bool(unread)) for line in before]
+        after = [_blank_journal_line(line, ids, plan, quotes, damaged=bool(unread)) for line in before]
         if after != before:
             replace_file(path, b"".join(after))
 
 
-def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotations, *, damaged: bool) -> bytes:
+def _blank_journal_line(
+    line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotations, *, damaged: bool
+) -> bytes:
     """A journal line without the purged images, and without their words in other reasons."""
     concerned = not ids.isdisjoint(_ID.findall(line))
     quoting = b'"reason":' in line and not any(op in line for op in _OF_LEDGERS) and quotes.in_bytes(line)
@@ -338,10 +340,10 @@ def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotat
         fields = json.loads(line)
         changes = list(fields["changes"])
     except MALFORMED:
-        return quotes.blanked(line)
+        return quotes.blank_bytes(line)
     before = json.dumps(fields)
-    if "reason" in fields and not all(map(plan.spares, _owners(changes))):
-        fields["reason"] = without(str(fields["reason"]), quotes.said)
+    if "reason" in fields and not all(map(plan.is_other_owner, _owners(changes))):
+        fields["reason"] = remove_texts(str(fields["reason"]), quotes.said)
     if concerned:
         _take_away(fields, changes, ids)
     if json.dumps(fields) == before:
@@ -356,7 +358,7 @@ def _owners(changes: Sequence[dict[str, Any]]) -> set[str]:
 
 def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: frozenset[bytes]) -> None:
     """Remove images, files and the reason; of the actor only the kind (`human`, `document`) stays if all its images are gone."""
-    gone = [change for change in changes if _spelled(str(change["id"])) in ids]
+    gone = [change for change in changes if _encode_id(str(change["id"])) in ids]
     for change in gone:
         change["after"] = None
         change.pop("file", None)
@@ -366,6 +368,6 @@ def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: f
             fields["actor"] = str(fields.get("actor", "")).partition(":")[0]
 
 
-def _spelled(record_id: str) -> bytes:
+def _encode_id(record_id: str) -> bytes:
     """An id as it is written in the journal."""
     return json.dumps(record_id, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

@@ -23,20 +23,20 @@ from engram.store.files.reconcile.index_records import place_of
 from engram.store.files.states.tasks import load_task
 from engram.store.files.store import events
 from engram.store.home import Home, memory_file
-from engram.store.ledger import blanked
+from engram.store.ledger import blank_event
 from engram.store.purge import (
-    goes_with,
+    contains_words,
     is_foreign,
+    is_removed_with,
     is_sentence,
-    said_elsewhere,
-    says,
-    spoken_in,
     texts_of,
+    texts_of_event,
+    texts_to_remove,
     words_of,
 )
 from engram.store.records import decode_record, from_image
 
-MARKER = "purging.json"
+MARKER_FILE = "purging.json"
 """The marker of an unfinished purge."""
 
 
@@ -54,15 +54,15 @@ class PurgePlan:
     """The scopes of all that."""
 
     @property
-    def wanted(self) -> frozenset[str]:
+    def id_set(self) -> frozenset[str]:
         """The ids as a set."""
         return frozenset(self.ids)
 
-    def spares(self, scope: str) -> bool:
+    def is_other_owner(self, scope: str) -> bool:
         """Whether the words stay in records of a scope, because it belongs to another person."""
         return is_foreign(scope, self.scopes)
 
-    def joined(self, other: "PurgePlan") -> "PurgePlan":
+    def merge(self, other: "PurgePlan") -> "PurgePlan":
         """Both plans in one: for a purge that starts while another could not be finished."""
         return PurgePlan(
             _union(self.ids, other.ids), _union(self.drawn, other.drawn), self.actor, _union(self.said, other.said),
@@ -77,7 +77,7 @@ def _union(*parts: Iterable[str]) -> tuple[str, ...]:
 # -- the marker
 
 
-def unfinished(home: Home) -> bool:
+def has_unfinished_purge(home: Home) -> bool:
     """Whether there is an unfinished purge."""
     return purge_stamp(home) != ""
 
@@ -85,7 +85,7 @@ def unfinished(home: Home) -> bool:
 def purge_stamp(home: Home) -> str:
     """Identifies the unfinished purge; "" for none."""
     try:
-        found = os.stat(f"{home.state}/{MARKER}")
+        found = os.stat(f"{home.state}/{MARKER_FILE}")
     except OSError:
         return ""
     return f"{found.st_ino} {found.st_mtime_ns}"
@@ -96,7 +96,7 @@ def write_marker(home: Home, plan: PurgePlan) -> None:
     from dataclasses import asdict
 
     home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
+    replace_file(home.state / MARKER_FILE, json.dumps(asdict(plan)).encode() + b"\n")
 
 
 def read_marker(context: IndexContext) -> PurgePlan:
@@ -112,9 +112,9 @@ def read_marker(context: IndexContext) -> PurgePlan:
 def marked_ids(home: Home) -> frozenset[str]:
     """The ids of the unfinished purge; none if there is none."""
     try:
-        plan = _read_plan(home)[0] if unfinished(home) else None
+        plan = _read_plan(home)[0] if has_unfinished_purge(home) else None
     except StoreCorrupt:
-        if unfinished(home):
+        if has_unfinished_purge(home):
             raise
         plan = None  # another process has just finished it
     return frozenset((*plan.ids, *plan.events)) if plan is not None else frozenset()
@@ -123,7 +123,7 @@ def marked_ids(home: Home) -> frozenset[str]:
 def marker_problem(home: Home) -> str:
     """What is wrong with the marker; "" if nothing, or if there is none."""
     try:
-        if unfinished(home):
+        if has_unfinished_purge(home):
             _read_plan(home)
     except StoreCorrupt as error:
         return str(error)
@@ -134,7 +134,7 @@ def set_aside_damaged(home: Home) -> list[str]:
     """Move an unreadable marker to quarantine. The caller holds the writer lock."""
     if not marker_problem(home):
         return []
-    path = home.state / MARKER
+    path = home.state / MARKER_FILE
     make_folder(home.quarantine)
     path.rename(home.quarantine / f"{path.name}.{os.urandom(3).hex()}")
     sync_path(home.quarantine)
@@ -143,7 +143,7 @@ def set_aside_damaged(home: Home) -> list[str]:
 
 def _read_plan(home: Home) -> tuple[PurgePlan, bool]:
     """The plan of the marker, and whether it is complete."""
-    path = home.state / MARKER
+    path = home.state / MARKER_FILE
     try:
         kept = json.loads(read_bytes(path))
         ids, drawn, actor = _texts(kept["ids"]), _texts(kept.get("drawn", [])), str(kept["actor"])
@@ -176,8 +176,8 @@ def plan_purge(context: IndexContext, ids: Sequence[str], drawn: Collection[str]
     known = _PurgeSources(context, wanted)
     everywhere = known.texts(by_id)
     own = [text for text in known.texts(wanted - by_id) if text not in everywhere]
-    blank = {i: event for i, event in known.blank(by_id, everywhere).items() if blanked(event) != event}
-    quoted = said_elsewhere(_other_events(context, blank), own, blank.values())
+    blank = {i: event for i, event in known.blank(by_id, everywhere).items() if blank_event(event) != event}
+    quoted = texts_to_remove(_other_events(context, blank), own, blank.values())
     return PurgePlan(
         tuple(sorted(wanted)), tuple(sorted(drawn)), actor, _union(everywhere, quoted),
         {event.id: event.session for event in blank.values()}, _union(known.files), known.scopes(blank.values()),
@@ -217,7 +217,7 @@ class _PurgeSources:
             found += [text for memory in self.memories.get(wanted_id, ()) for text in texts_of(memory)]
             found += [text for text in self._unreadable.get(wanted_id, ()) if is_sentence(text)]
             if wanted_id in self.events:
-                found += spoken_in(self.events[wanted_id])
+                found += texts_of_event(self.events[wanted_id])
         return list(dict.fromkeys(found))
 
     def blank(self, by_id: Collection[str], everywhere: Sequence[str]) -> dict[str, Event]:
@@ -226,11 +226,13 @@ class _PurgeSources:
         for memory in (memory for i in by_id for memory in self.memories.get(i, ())):
             derived = (events.find(self._context, evidence.event) for evidence in memory.evidence)
             known = [event for event in derived if event is not None]
-            found |= {event.id: event for event in known if goes_with(scope_of(self._context, event.id), memory.scope)}
+            found |= {
+                event.id: event for event in known if is_removed_with(scope_of(self._context, event.id), memory.scope)
+            }
         if sentences := [text for text in everywhere if is_sentence(text)]:
             owners = self.scopes(found.values())
             others = _other_events(self._context, found.copy())
-            quoting = [event for event in others if any(says(words_of(event), text) for text in sentences)]
+            quoting = [event for event in others if any(contains_words(words_of(event), text) for text in sentences)]
             found |= {one.id: one for one in quoting if not is_foreign(scope_of(self._context, one.id), owners)}
         return found
 
@@ -260,10 +262,10 @@ def _other_events(context: IndexContext, known: Collection[str]) -> Iterator[Eve
         except OSError:
             whole = False
         if not whole:
-            yield from (event for event in _indexed(context, name) if event.id not in known)
+            yield from (event for event in _indexed_events(context, name) if event.id not in known)
 
 
-def _indexed(context: IndexContext, ledger: str) -> Iterator[Event]:
+def _indexed_events(context: IndexContext, ledger: str) -> Iterator[Event]:
     rows = context.index.db.execute("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()
     for session in (parent for (parent,) in rows if ledger_name(parent) == ledger):
         yield from events.of_ledger(context, session)

@@ -19,19 +19,28 @@ from engram.store.files.memories import is_memory_file
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.folders import memory_roots
 from engram.store.files.states import named as named_states
-from engram.store.files.store.purge_plan import MARKER, PurgePlan, owner_of, scope_of
-from engram.store.purge import BLANK, QuotingRecord, lines_of, quoting_lines, reworded, says, strings_in, without
+from engram.store.files.store.purge_plan import MARKER_FILE, PurgePlan, owner_of, scope_of
+from engram.store.purge import (
+    PURGED_TEXT,
+    QuotingRecord,
+    contains_words,
+    lines_of,
+    map_strings,
+    quoting_lines,
+    remove_texts,
+    strings_in,
+)
 from engram.store.records import image
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
 def spellings(text: str) -> list[bytes]:
     """How a text may be written in the store's files: as it is, quoted by JSON or YAML, and line by line."""
-    return [spelling for part in lines_of(text) for spelling in quoted(part)]
+    return [spelling for part in lines_of(text) for spelling in line_spellings(part)]
 
 
-def quoted(text: str) -> list[bytes]:
+def line_spellings(text: str) -> list[bytes]:
     """How a text may be written in one line of a file."""
     found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], text.replace("'", "''")}
     return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
@@ -55,7 +64,7 @@ class Quotations:
         tail = b""
         try:
             with reading(path) as file:
-                while chunk := file.read(CHUNK):
+                while chunk := file.read(CHUNK_BYTES):
                     block = tail + chunk
                     if self.in_bytes(block):
                         return True
@@ -74,10 +83,10 @@ class Quotations:
         if line not in self.unread:
             self.unread.append(line)
 
-    def blanked(self, data: bytes) -> bytes:
+    def blank_bytes(self, data: bytes) -> bytes:
         """Unparsable bytes without the words."""
         for needle in self.needles:
-            data = data.replace(needle, BLANK.encode())
+            data = data.replace(needle, PURGED_TEXT.encode())
         return data
 
     def blank(self, path: Path, problem: Exception) -> None:
@@ -88,14 +97,14 @@ class Quotations:
         before = self._content(path)
         if before is None:
             return
-        after = self.blanked(before)
-        if not after.replace(BLANK.encode(), b"").strip():
+        after = self.blank_bytes(before)
+        if not after.replace(PURGED_TEXT.encode(), b"").strip():
             path.unlink()
             return
         if after != before:
             replace_file(path, after)
         if is_memory_file(path.name) or not _is_text(before):
-            self.note(path, ValueError(self.blanked(str(problem).encode()).decode()))
+            self.note(path, ValueError(self.blank_bytes(str(problem).encode()).decode()))
 
     def _content(self, path: Path) -> bytes | None:
         """A file's content; None, and reported, if it cannot be read."""
@@ -127,10 +136,10 @@ class Quotations:
                 raise ValueError("not a JSON object")
         except (ValueError, RecursionError) as error:
             self.note(path, error)
-            return self.blanked(piece)
+            return self.blank_bytes(piece)
         if not self.in_bytes(piece) or spared(fields):
             return piece
-        changed = reworded(fields, lambda text: without(text, self.said))
+        changed = map_strings(fields, lambda text: remove_texts(text, self.said))
         return piece if changed == fields else json_line(changed, "replace")
 
 
@@ -144,11 +153,11 @@ def _is_text(data: bytes) -> bool:
 def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iterator[Path]:
     """Every plain file below a folder; links are ignored."""
 
-    def failed(error: OSError) -> None:
+    def report_error(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
             report(Path(str(error.filename)), error)
 
-    for place, folders, names in os.walk(folder, onerror=failed):
+    for place, folders, names in os.walk(folder, onerror=report_error):
         folders.sort()
         for name in sorted(names):
             path = Path(place, name)
@@ -159,21 +168,21 @@ def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iter
 Records = Iterator[tuple[QuotingRecord, Iterable[str]]]
 
 
-def left_over(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
+def find_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
     """Records and files that still contain any of the texts, unreadable files, and an index that is in use."""
     holders: list[QuotingRecord] = []
     places: list[str] = []
     accounted: set[str] = set()
     gone = {*plan.ids, *plan.events}
     for path in files_below(context.home.root, quotes.note) if quotes.needles else ():
-        if path.name == MARKER or not quotes.in_file(path):
+        if path.name == MARKER_FILE or not quotes.in_file(path):
             continue
         try:
             for holder, texts in _records(context, path):
                 words = list(texts)
                 found = {text for text in quotes.said if any(text in one for one in words)}
                 accounted |= found
-                if not any(says(one, text) for text in found for one in words):
+                if not any(contains_words(one, text) for text in found for one in words):
                     continue
                 if holder.id in gone:  # a copy of what was destroyed, not found by its id
                     places.append(f"{path}: contains a copy of {holder.id}; remove the file")
@@ -232,7 +241,7 @@ def _state_record(context: LogContext, fields: Mapping[str, Any]) -> Records:
 
 def _in_index(context: IndexContext, texts: Iterable[str]) -> list[str]:
     """The index files, if they contain texts that no record has."""
-    needles = [needle for text in texts for needle in quoted(text)]
+    needles = [needle for text in texts for needle in line_spellings(text)]
     found = []
     # Through SQLite: opening and closing its file by other means would drop the locks of this process on it.
     database = context.index.db.serialize() if needles else b""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.rules.scopes import shows
+from engram.rules.scopes import is_scope_visible
 from engram.store.files.log.context import LogContext
 from engram.store.files.log.journal import AfterImage, Entry, Position
 from engram.store.files.reconcile.context import IndexContext
@@ -18,10 +18,10 @@ from engram.store.files.reconcile.recovery import IndexOutdated
 from engram.store.files.reconcile.refresh import RefreshedStore, repairs_index
 from engram.store.files.reconcile.team_trust import is_team
 from engram.store.files.store import events, health, purge
-from engram.store.files.store.purge_plan import unfinished
+from engram.store.files.store.purge_plan import has_unfinished_purge
 from engram.store.ledger import decode_event
 from engram.store.protocol import (
-    COMMON,
+    COMMON_TERM_DOCUMENTS,
     Candidates,
     DocumentPosition,
     Filters,
@@ -92,7 +92,7 @@ def _image(entry: Entry, memory_id: str, change: AfterImage | None = None) -> Im
     return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids, entry.session)
 
 
-LOOKED_AT = 200
+MAX_LISTED_CHECKED = 200
 """Up to this many listed memories have their files checked for edits; `engram sync` checks all."""
 
 
@@ -100,7 +100,7 @@ class FilesReader(RefreshedStore):
     """The queries of a files store."""
 
     def _has_purge_to_hide(self) -> bool:
-        return purge.to_hide(self.context)
+        return purge.needs_hiding(self.context)
 
     def _hide_purge(self) -> None:
         self._handle_purge(purge.hide)
@@ -109,7 +109,7 @@ class FilesReader(RefreshedStore):
         self._handle_purge(purge.resume)
 
     def _handle_purge(self, work: Callable[[IndexContext], None]) -> None:
-        if not unfinished(self.context.home):
+        if not has_unfinished_purge(self.context.home):
             return
         try:
             work(self.context)
@@ -127,13 +127,13 @@ class FilesReader(RefreshedStore):
             return None
         found = self._fresh_records([row[0]])
         memory = found[0].record if found else None
-        return memory if isinstance(memory, Memory) and shows(scopes, memory.scope) else None
+        return memory if isinstance(memory, Memory) and is_scope_visible(scopes, memory.scope) else None
 
     def _row(self, ref: str, scopes: Collection[str] | None) -> tuple[int, str] | None:
         row = self.context.index.one("by_ref", ref)
         if row is not None:
             return row[0], row[1]
-        rows = [row for row in self.context.index.all("by_name", ref) if shows(scopes, row[4])]
+        rows = [row for row in self.context.index.all("by_name", ref) if is_scope_visible(scopes, row[4])]
         live = [r for r in rows if r[2] in ("active", "dormant", "candidate")] or rows
         if len(live) > 1:
             raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
@@ -147,9 +147,9 @@ class FilesReader(RefreshedStore):
     def _fresh_records(self, numbers: Sequence[int]) -> list[StoredRecord]:
         self._pick_up_changed(numbers)
         rows = self.context.index.records(numbers)
-        return [self._found(n, *rows[n]) for n in numbers if n in rows]
+        return [self._stored_record(n, *rows[n]) for n in numbers if n in rows]
 
-    def _found(self, n: int, kind: str, record: str) -> StoredRecord:
+    def _stored_record(self, n: int, kind: str, record: str) -> StoredRecord:
         return StoredRecord(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
 
     @repairs_index
@@ -167,12 +167,12 @@ class FilesReader(RefreshedStore):
         return [decode_record(record) for (record,) in rows]
 
     @repairs_index
-    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+    def own_ids(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that are in the owner's own store."""
         return [i for i in memory_ids if not is_team(place_of(self.context.index, i))]
 
     @repairs_index
-    def named(self, name: str, scope: str) -> str:
+    def id_by_name(self, name: str, scope: str) -> str:
         """The id of the memory with this name in a scope, or ""."""
         row = self.context.index.db.execute(
             "SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)
@@ -211,8 +211,8 @@ class FilesReader(RefreshedStore):
     ) -> list[Memory]:
         """Memories, newest first or most used first."""
         self._refresh()
-        listed = self.context.index.listed(filters, limit, offset, most_used=most_used)
-        if len(listed) > LOOKED_AT:
+        listed = self.context.index.select_records(filters, limit, offset, most_used=most_used)
+        if len(listed) > MAX_LISTED_CHECKED:
             return [decode_record(record) for record in listed]
         numbers = self.numbers([json.loads(record)["id"] for record in listed])
         return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
@@ -221,7 +221,7 @@ class FilesReader(RefreshedStore):
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""
         self._refresh()
-        return self.context.index.counted(filters)
+        return self.context.index.count_matching(filters)
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
@@ -265,7 +265,9 @@ class FilesReader(RefreshedStore):
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """Those of the terms that occur in a document of these scopes."""
         seen = json.dumps(list(scopes))
-        return frozenset(term for term in terms if self.context.index.all("said", f'"{term}"', seen, COMMON))
+        return frozenset(
+            term for term in terms if self.context.index.all("said", f'"{term}"', seen, COMMON_TERM_DOCUMENTS)
+        )
 
     @repairs_index
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:

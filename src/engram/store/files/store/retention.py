@@ -15,7 +15,7 @@ from engram.store.files.reconcile.index_records import index_entry
 from engram.store.files.reconcile.recovery import forget_ledgers
 from engram.store.files.states.sessions import load_session
 from engram.store.files.store.reader import histories
-from engram.store.history import OUT, kept_from
+from engram.store.history import ENDED_STATUSES, first_kept_seq
 from engram.store.ledger import PRUNED, Head
 from engram.store.reports import Pruned
 
@@ -75,10 +75,10 @@ def _deciding(context: IndexContext, ids: set[str]) -> dict[str, int]:
     """Of those memories that were taken out of use, the number of the entry that did it."""
     rows = context.index.db.execute(
         "SELECT d.id FROM docs d WHERE d.kind = 'memory' AND d.status IN (SELECT value FROM json_each(?))",
-        (json.dumps(OUT),),
+        (json.dumps(ENDED_STATUSES),),
     )
     out = sorted(ids.intersection(memory_id for (memory_id,) in rows))
-    return {i: kept_from(one) for i, one in histories(context, out).items()}
+    return {i: first_kept_seq(one) for i, one in histories(context, out).items()}
 
 
 def _drop_images(context: LogContext, old: set[tuple[int, str]]) -> None:
@@ -93,13 +93,13 @@ def _drop_images(context: LogContext, old: set[tuple[int, str]]) -> None:
         with reading(path) as file:
             for line in file:
                 fields = json.loads(line)
-                thinned = _thinned(fields, old)
+                thinned = _remove_old_changes(fields, old)
                 if thinned is not None:
                     kept.append(line if thinned is fields else json_line(thinned))
         replace_file(path, b"".join(kept))
 
 
-def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any] | None:
+def _remove_old_changes(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any] | None:
     seq = decode(fields).seq
     changes = [change for change in fields["changes"] if (seq, change["id"]) not in old]
     if len(changes) == len(fields["changes"]):

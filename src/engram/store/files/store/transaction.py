@@ -13,7 +13,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.log.journal import AfterImage, Entry, JournalLine
-from engram.store.files.memories import UNSEEN, Stamp, relative_path
+from engram.store.files.memories import UNSEEN_STAMP, Stamp, relative_path
 from engram.store.files.reconcile.context import IndexContext, append_entry
 from engram.store.files.reconcile.durability import sync_file_and_name
 from engram.store.files.reconcile.folders import is_steady, memory_roots, note_folders
@@ -29,10 +29,10 @@ from engram.store.files.reconcile.index_records import (
 )
 from engram.store.files.reconcile.memory_places import drop_split, keep_original
 from engram.store.files.reconcile.team_trust import is_team, team_of, trust_own_writes
-from engram.store.history import FROM_USE
+from engram.store.history import USE_OPS
 from engram.store.home import refuse_links
-from engram.store.protocol import LIVE, ProposalKeys
-from engram.store.records import decode_record, encoded_image, heads_among, image, keep_begun, versions_among
+from engram.store.protocol import LIVE_STATUSES, ProposalKeys
+from engram.store.records import decode_record, encoded_image, heads_among, image, keep_update_time, versions_among
 from engram.store.screen import Decider, Screen
 from engram.store.sqlite.writer import DocumentWriter
 
@@ -96,21 +96,21 @@ class FilesTransaction:
         place = place_of(self._context.index, memory_id)
         if place:
             self._pick_up(place)
-        return self.stored(memory_id)
+        return self.stored_memory(memory_id)
 
     @property
-    def proposed(self) -> list[Memory]:
+    def pending_memories(self) -> list[Memory]:
         """The memories put so far."""
         return [item.memory for item in self._pending.values()]
 
-    def stored(self, memory_id: str) -> Memory | None:
+    def stored_memory(self, memory_id: str) -> Memory | None:
         """A memory as it was before this decision."""
         row = self._context.index.one("by_ref", memory_id)
         return decode_record(row[2]) if row else None
 
     def _before(self, memory_id: str) -> Memory | None:
         known = self._pending.get(memory_id)
-        return known.memory if known is not None else self.stored(memory_id)
+        return known.memory if known is not None else self.stored_memory(memory_id)
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
@@ -179,7 +179,7 @@ class FilesTransaction:
 
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
         """Add or replace a memory; `judged` if the gates have judged what it says."""
-        memory = keep_begun(memory, self._before)
+        memory = keep_update_time(memory, self._before)
         (self._judged.add if judged else self._judged.discard)(memory.id)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
@@ -196,7 +196,7 @@ class FilesTransaction:
         place = self._split_if_shared(place, memory.id)
         if stamp_known(self._context.index, place) is None:
             self._pick_up(place)
-        if is_broken(self._context.index, place) and self._op not in FROM_USE:
+        if is_broken(self._context.index, place) and self._op not in USE_OPS:
             raise StoreCorrupt(
                 f"{self._context.path(place)} cannot be read; repair it first (`engram doctor` says how), nothing was changed"
             )
@@ -233,13 +233,13 @@ class FilesTransaction:
         ids = [i for (i,) in context.index.db.execute("SELECT id FROM places WHERE path = ?", (place,))]
         if len(ids) < 2:
             return place
-        path = context.confined(place)
+        path = context.safe_path(place)
         root = team_of(context, place) or str(context.home.engrams)
         found = [decode_record(context.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
         # A second name first, the removal last: a crash never leaves the memories without a file.
         with context.index.writing():
-            note_file(context.index, place, UNSEEN)
+            note_file(context.index, place, UNSEEN_STAMP)
         keep_original(path)
         entry = append_entry(context, "split", "engram", f"{place} contained {len(ids)} memories",
                              [AfterImage(m.id, image(m), file) for m, file in moved])  # fmt: skip
@@ -249,15 +249,15 @@ class FilesTransaction:
 
     def check(self, memory: Memory) -> None:
         """Raise where this decision may not write the memory."""
-        self._screen.memories([memory], self.stored, self._decider)
+        self._screen.memories([memory], self.stored_memory, self._decider)
 
     def check_all(self) -> None:
         """Raise where this decision may not write what it has put."""
-        self._screen.memories(self.proposed, self.stored, self._decider)
+        self._screen.memories(self.pending_memories, self.stored_memory, self._decider)
 
     @property
     def _decider(self) -> Decider:
-        gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
+        gone = frozenset(memory.id for memory in self.pending_memories if memory.status not in LIVE_STATUSES)
         vectors = {item.memory.id: item.vector for item in self._pending.values() if item.vector is not None}
         return Decider(self._op, self._actor, gone, vectors, frozenset(self._judged))
 
@@ -297,7 +297,7 @@ def write_through(context: IndexContext, placed: JournalLine, pending: Sequence[
                     # What git removes or resets looks like a power loss, so team files are synced at once.
                     _wait_for(context.path(item.file))
     except EngramError:
-        _take_back(context, placed, written)
+        _undo_writes(context, placed, written)
         raise
     with context.index.writing() as writer:
         _index_pending(context, writer, placed.entry, pending)
@@ -317,7 +317,7 @@ def _index_pending(
 ) -> None:
     rows = []
     for item, change in zip(pending, entry.changes, strict=True):
-        stamp = None if item.broken else item.stamp or UNSEEN
+        stamp = None if item.broken else item.stamp or UNSEEN_STAMP
         rows.append(MemoryRow(item.memory, change.text or change.after or {}, item.file, stamp, item.vector))
     index_memories(context.index, writer, rows)
 
@@ -330,13 +330,13 @@ def _with_parents(context: IndexContext, folders: dict[Path, None]) -> list[Path
     return [folder for folder in known if any(folder == root or root in folder.parents for root in roots)]
 
 
-def _take_back(context: IndexContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
+def _undo_writes(context: IndexContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
     """Undo an unacknowledged decision. If this fails too, recovery completes the decision instead."""
     with contextlib.suppress(OSError, EngramError):
         for item in written:
             if item.stamp is None:
                 continue
-            path = context.confined(item.file)
+            path = context.safe_path(item.file)
             row = context.index.one("by_ref", item.memory.id)
             if row is None:
                 path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import Any, cast
 from engram.llm.spend import SpendFolder
 from engram.model.event import Session
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.rules.scopes import GLOBAL, shows
+from engram.rules.scopes import GLOBAL, is_scope_visible
 from engram.store.files.reconcile.recovery import journal_task
 from engram.store.files.states import named as named_states
 from engram.store.files.states import sessions as session_files
@@ -16,14 +16,14 @@ from engram.store.files.states import verdicts
 from engram.store.files.store.health import BEGUN, CHECKPOINT
 from engram.store.files.store.reader import FilesReader
 from engram.store.protocol import ListedT, LoadedT
-from engram.store.screen import Screen, Unscreened
-from engram.store.states import PAUSED, StateChange, changed, checked_name, day_spent
+from engram.store.screen import NoScreen, Screen
+from engram.store.states import PAUSE_STATE, StateChange, apply_change, checked_name, spending_day
 
 
 class FilesWork(FilesReader):
     """What is recorded of work in progress."""
 
-    screen: Screen = Unscreened()
+    screen: Screen = NoScreen()
 
     def load_record(self, kind: type[LoadedT], record_id: str) -> LoadedT | None:
         """A session or task by id."""
@@ -44,7 +44,9 @@ class FilesWork(FilesReader):
         """Sessions, tasks or checkpoints, newest first, or unfinished jobs, oldest first."""
         found: Sequence[Session | TaskRun | Checkpoint | Job]
         if kind is Session:
-            found = [one for one in session_files.all_sessions(self.context.home) if shows(scopes, one.owner)]
+            found = [
+                one for one in session_files.all_sessions(self.context.home) if is_scope_visible(scopes, one.owner)
+            ]
         elif kind is Checkpoint:
             found = task_files.checkpoints(self.context.home, of)[::-1]
         elif kind is Job:
@@ -62,7 +64,7 @@ class FilesWork(FilesReader):
         found = [
             task
             for task in task_files.all_tasks(self.context.home, problems)
-            if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
+            if (statuses is None or task.status in statuses) and is_scope_visible(scopes, task.scope)
         ]
         self.context.warn(*problems)
         return sorted(found, key=lambda t: (t.created, t.id), reverse=True)
@@ -73,18 +75,18 @@ class FilesWork(FilesReader):
             session_files.save_session(self.context.home, self.screen.session(record))
             return
         kept = self.screen.task(record)
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             task_files.save_task(self.context.home, kept)
             journal_task(self.context, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under the writer lock; returns it changed."""
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             return task_files.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task), task))
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` gives for the next number."""
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             known = task_files.checkpoints(self.context.home, task_id)
             made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
             task_files.add_checkpoint(self.context.home, made)
@@ -93,24 +95,24 @@ class FilesWork(FilesReader):
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task."""
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             task_files.change_checkpoints(self.context.home, task_id, change)
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that exists already stays as it is."""
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             task_files.enqueue(self.context.home, [self.screen.job(job) for job in jobs])
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
         """Take jobs that are due."""
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             return task_files.lease(self.context.home, kinds, owner, now, until, limit)
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job is removed, or replaced by `then`."""
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             return task_files.settle(self.context.home, job, then and self.screen.job(then, job))
 
     def _scope_of(self, job: Job) -> str:
@@ -123,9 +125,9 @@ class FilesWork(FilesReader):
     def state(self, name: str) -> Mapping[str, Any]:
         """A state's value."""
         home = self.context.home
-        if name == PAUSED:
+        if name == PAUSE_STATE:
             return {"paused": True} if verdicts.is_paused(home) else {}
-        if (day := day_spent(name)) is not None:
+        if (day := spending_day(name)) is not None:
             return {"tokens": SpendFolder(home.state / "spend").tokens_spent(day)}
         return named_states.load(home, checked_name(name))
 
@@ -134,17 +136,17 @@ class FilesWork(FilesReader):
 
         A pause and tokens are written without it: nothing may keep them waiting, and tokens are added up.
         """
-        if name == PAUSED:
-            after = changed(dict(self.state(name)), change)
+        if name == PAUSE_STATE:
+            after = apply_change(dict(self.state(name)), change)
             verdicts.pause(self.context.home, bool(after))
             return after
-        if (day := day_spent(name)) is not None:
+        if (day := spending_day(name)) is not None:
             before = dict(self.state(name))
-            after = changed(before, change)
+            after = apply_change(before, change)
             SpendFolder(self.context.home.state / "spend").spend_tokens(day, after["tokens"] - before["tokens"])
             return after
         kept = self.screen.state(checked_name(name))
-        with self.guard, self.context.lock.held(self._deadline):
+        with self.guard, self.context.lock.hold(self._deadline):
             return named_states.change_state(self.context.home, kept, change)
 
     def states(self, prefix: str) -> list[str]:
