@@ -12,8 +12,8 @@ from engram.gates.policies import (
     TypeRule,
     chosen_policy,
     custom_policies,
-    policy_named,
     load_policy,
+    policy_named,
     policy_problems,
 )
 from engram.model.errors import InvalidInput

@@ -8,8 +8,8 @@ from engram.gates.policies.catalog import (
     PRESETS,
     chosen_policy,
     custom_policies,
-    policy_named,
     load_policy,
+    policy_named,
     policy_problems,
 )
 from engram.gates.policies.policy import MemoryPolicy, SlotRule, TypeRule
@@ -21,7 +21,7 @@ __all__ = [
     "TypeRule",
     "chosen_policy",
     "custom_policies",
-    "policy_named",
     "load_policy",
+    "policy_named",
     "policy_problems",
 ]

@@ -11,7 +11,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import fields
 from engram.text.word_tables import hedge_pattern
 
-__all__ = ["PRESETS", "chosen_policy", "custom_policies", "policy_named", "load_policy", "policy_problems"]
+__all__ = ["PRESETS", "chosen_policy", "custom_policies", "load_policy", "policy_named", "policy_problems"]
 
 PRESETS = ("default", "legal", "coding_agent")
 """The policies that come with Engram."""
