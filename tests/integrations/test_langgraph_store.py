@@ -263,7 +263,10 @@ def test_a_value_that_a_person_allowed_is_put(tmp_path: Path) -> None:
     home.mkdir()
     (home / "config.toml").write_text('[secrets]\nallow = ["hunter2xyz"]\n')
     with Engram.open(home, cache=tmp_path / "cache") as mem:
-        EngramStore(mem).put(NOTES, "example", {"password": "hunter2xyz"})
+        store = EngramStore(mem)
+        store.put(NOTES, "example", {"password": "hunter2xyz"})
+        found = store.get(NOTES, "example")
+    assert found is not None and found.value == {"password": "hunter2xyz"}
 
 
 def test_a_deleted_item_is_forgotten_and_stays_readable_until_it_is_purged(

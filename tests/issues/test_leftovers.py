@@ -145,3 +145,4 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_listed_is_left_alone(tmp_path: Path) -> None:
     remove_leftovers(tmp_path / "missing")
+    assert not (tmp_path / "missing").exists()
