@@ -41,6 +41,8 @@ _MIN_SCAN_RATIO = 4
 """Looking up the documents of a kind beats a full scan if there are this many times more documents."""
 _MAX_CHANGED_LOOKUPS = 256
 """Up to this many changed documents are looked up one by one; for more, all documents are compared with all vectors."""
+_MAX_UNKNOWN_TERMS = 10_000
+"""Terms that occur nowhere, of which that is cached."""
 _NO_POSITION = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -81,6 +83,8 @@ class Index:
         self.fresh = made or self.get("filled") is None
         self._matrices: dict[int, Matrix] = {}
         self._frequency: dict[str, int] = {}
+        self._unknown_terms: set[str] = set()
+        self._unknown_at = 0
         self._counted = self._counted_at = 0
         self._kinds: dict[str, int] = {}
         self._kinds_counted = 0
@@ -406,11 +410,21 @@ class Index:
         change = self.change
         if not self._counted <= total <= self._counted * _RECOUNT or self._has_changed(change, total):
             self._frequency, self._counted, self._counted_at = {}, total, change
-        missing = [term for term in terms if term not in self._frequency]
-        found = search.document_frequencies(self.db, missing, total)
-        # An unknown term is not cached: the next memory may contain it.
-        self._frequency.update(found)
+        missing = [term for term in terms if term not in self._frequency and not self._is_unknown(term, change)]
+        if missing:
+            found = search.document_frequencies(self.db, missing, total)
+            self._frequency.update(found)
+            if not self.db.in_transaction:
+                self._unknown_terms.update(term for term in missing if term not in found)
         return {term: self._frequency[term] for term in terms if term in self._frequency}
+
+    def _is_unknown(self, term: str, change: int) -> bool:
+        """Whether a term occurs nowhere, as far as that is cached: until the next change, since a new memory may contain it."""
+        # Inside a transaction documents are written before the change has its number.
+        is_outdated = change != self._unknown_at or self.db.in_transaction
+        if is_outdated or len(self._unknown_terms) > _MAX_UNKNOWN_TERMS:
+            self._unknown_terms, self._unknown_at = set(), change
+        return term in self._unknown_terms
 
     def _has_changed(self, change: int, total: int) -> bool:
         """Whether more than a twentieth of the documents were changed since they were counted."""
