@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from engram.disk import boot_id
 from engram.rules.numbers import NEAREST_TO_TASK
-from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
+from engram.store.protocol import (
+    LIVE_STATUSES,
+    Candidates,
+    DocumentPosition,
+    Filters,
+    IndexedPassage,
+    PassageRange,
+    Query,
+)
 from engram.store.sqlite import search
 from engram.store.sqlite.connection import (
     connect,
@@ -298,7 +306,7 @@ class Index:
     def _retrieval(self, filters: Filters, *, is_semantic: bool) -> "_Retrieval":
         count = self.count
         by = self._selective_index(filters, count)
-        is_possible = not by or self._has_any(filters.kinds)
+        is_possible = (not by or self._has_any(filters.kinds)) and self._may_pass(filters)
         matrix = self.matrix_rows(count) if is_semantic and is_possible and self.can_embed() else None
         return _Retrieval(filters, where(filters), count, by, is_possible, self._parent_range(filters), matrix)
 
@@ -359,6 +367,16 @@ class Index:
     def _has_any(self, kinds: Sequence[str]) -> bool:
         """Whether there is a document of one of these kinds."""
         return self.one("of_kinds", json.dumps(list(kinds))) is not None
+
+    def _may_pass(self, filters: Filters) -> bool:
+        """Whether a document can pass a filter that most stores have nothing for: other projects, or no current status."""
+        kinds = json.dumps(filters.kinds)
+        if filters.outside and self.one("in_other_projects", kinds, json.dumps(filters.outside)) is None:
+            return False
+        statuses = None if filters.as_of else filters.statuses
+        if statuses is None or not set(statuses).isdisjoint(LIVE_STATUSES):
+            return True
+        return self.one("with_status", kinds, json.dumps(statuses)) is not None
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
