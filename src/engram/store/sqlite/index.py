@@ -287,10 +287,10 @@ class Index:
 
     def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
         """What the retrievers find for each query."""
-        vectors = [query.vector for query in queries if query.vector is not None]
-        retrieval = self._retrieval(filters, is_semantic=bool(vectors))
-        if len(vectors) > 1 and retrieval.matrix is not None and not retrieval.by:
-            search.scan_all(self.db, self._last, retrieval.matrix, vectors, queries[0].limit, retrieval.of_sessions)
+        retrieval = self._retrieval(filters, is_semantic=any(query.vector is not None for query in queries))
+        self._frequencies(list(dict.fromkeys(term for query in queries for term in query.terms)), retrieval.places)
+        if retrieval.is_possible and not retrieval.by:
+            self._check_rankings(queries, retrieval)
         found = [self._candidates(query, retrieval) for query in queries]
         # A memory belongs to no session.
         alone = filters.kinds == ("memory",)
@@ -302,6 +302,24 @@ class Index:
                 dict.fromkeys(own, _NO_POSITION) if alone else {n: positions[n] for n in own if n in positions}
             )
         return found
+
+    def _check_rankings(self, queries: Sequence[Query], retrieval: "_Retrieval") -> None:
+        """Rank the documents for each query, and look up at once which of the first ones pass the filter."""
+        matrix, rankings, limit = retrieval.matrix, list[search.Ranking](), queries[0].limit
+        vectors = [query.vector for query in queries if query.vector is not None]
+        if matrix is not None and len(vectors) > 1:
+            search.scan_all(self.db, self._last, matrix, vectors, limit, retrieval.of_sessions)
+        if matrix is not None:
+            rankings += [
+                search.rank_vector(self.db, self._last, matrix, vector, limit, retrieval.of_sessions)
+                for vector in vectors
+            ]
+        for query in queries:
+            frequency = self._frequencies(query.terms, retrieval.places)
+            kept = prune_terms(frequency)
+            if kept and self._newest_range(kept, frequency) is None:
+                rankings.append(search.rank_terms(self.db, self._last, kept, limit))
+        search.check_first(self.db, self._last, rankings, retrieval.clause, limit)
 
     def _retrieval(self, filters: Filters, *, is_semantic: bool) -> "_Retrieval":
         count = self.count
