@@ -6,6 +6,7 @@ for the trees of `relevance`, which learn what a missing value says.
 
 from collections.abc import Collection
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from engram.model.lazy import lazy_pattern
 from engram.text.tokens import query_terms, tokens
@@ -17,6 +18,8 @@ TYPES = ("money", "count", "measure", "time", "place", "person", "reason", "cont
 _STATED = ("money", "measure", "time", "place", "person", "reason", "contact", "colour")
 PARTIAL_TYPE_MATCH = 0.5
 """What a value counts that may be of the type asked for: a number without its unit."""
+MAX_CACHED_PASSAGES = 2_048
+"""Passages of which a process keeps what they state, some 3 MB."""
 _CONTACT_DIGITS = 5
 """Digits of a number from which it is more likely a telephone number, a code or an account than an amount."""
 _WORD = lazy_pattern(r"[^\W_]+")
@@ -42,20 +45,27 @@ def find_head_terms(question: str) -> frozenset[str]:
     return frozenset(term for part in found for term in query_terms(part))
 
 
+class _Stated(NamedTuple):
+    """What a passage states, whatever the question is."""
+
+    kinds: int
+    """The types of its words, a bit for each, without those of its numbers."""
+    numbers: dict[str, int]
+    """The types of each of its numbers."""
+    names: frozenset[str]
+
+
 def measure_stated_types(statement: Collection[str], about: Collection[str], asked: frozenset[str]) -> list[float]:
     """How far a passage states a value of each type that the question does not contain, from 0 to 1; then how many names and numbers it adds.
 
     `statement` and `about` are the index terms of the passage and of its entities, `asked` those of the question.
     """
-    kinds, numbers, names = 0, 0, 0
-    for term in statement:
-        kind = _kinds(term)
-        if kind & _NUMBER:
-            numbers += term not in asked
-            kind = kind if term not in asked else 0
-        kinds |= kind
-    for term in about:
-        names += term not in asked and not _kinds(term) & _NUMBER and term in statement
+    stated = _read_stated(frozenset(statement), frozenset(about))
+    kinds, numbers, names = stated.kinds, 0, len(stated.names - asked)
+    for term, kind in stated.numbers.items():
+        if term not in asked:
+            kinds |= kind
+            numbers += 1
     number = float(numbers > 0)
     has = {name: float(kinds >> place & 1) for place, name in enumerate(_STATED)}
     return [
@@ -72,6 +82,19 @@ def measure_stated_types(statement: Collection[str], about: Collection[str], ask
         float(names),
         float(numbers),
     ]
+
+
+@lru_cache(maxsize=MAX_CACHED_PASSAGES)
+def _read_stated(statement: frozenset[str], about: frozenset[str]) -> _Stated:
+    """What a passage states; every wording of a question asks for it again."""
+    kinds, numbers = 0, dict[str, int]()
+    for term in statement:
+        kind = _kinds(term)
+        if kind & _NUMBER:
+            numbers[term] = kind
+        else:
+            kinds |= kind
+    return _Stated(kinds, numbers, frozenset(term for term in about & statement if not _kinds(term) & _NUMBER))
 
 
 @cache

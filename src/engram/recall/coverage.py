@@ -107,11 +107,14 @@ def _compare(terms: Sequence[str], told: Sequence[Collection[str]]) -> "tuple[np
     from engram.recall.similarity import TermSimilarity, match_words
 
     lexicon = shared_lexicon(alike=True)
-    rows = [match_words(terms, lexicon.read(" ".join(sorted(words)))[0], lexicon) for words in told]
-    exact = np.array([row.same.any(axis=1) for row in rows])
-    near = np.array([row.cosines.max(axis=1, initial=0.0) for row in rows])
+    read = [lexicon.read(" ".join(sorted(words)))[0] for words in told]
+    vocabulary, places = np.unique(np.concatenate(read), return_inverse=True)
+    found = match_words(terms, vocabulary, lexicon)
+    columns = np.split(places, np.cumsum([len(words) for words in read])[:-1])
+    exact = np.array([found.same[:, own].any(axis=1) for own in columns])
+    near = np.array([found.cosines[:, own].max(axis=1, initial=0.0) for own in columns])
     near[near < TermSimilarity().floor] = 0.0
-    return exact, np.where(exact, np.float32(1), near), rows[0].weights
+    return exact, np.where(exact, np.float32(1), near), found.weights
 
 
 def _names_another(hit: Hit, asked: Collection[str]) -> bool:

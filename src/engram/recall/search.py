@@ -376,7 +376,7 @@ def _score_record(
         return ScoredRecord(found, place, place.match, parts, note)
     # The caller asked for outdated memories: by status, as of a past time, or together with current ones.
     asked_for = query.filters.as_of or query.outdated or not state.weight
-    weight = replace(state, weight=1.0) if asked_for else state
+    weight = replace(state, weight=1.0) if asked_for and state.weight != 1 else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
     return ScoredRecord(found, place, HitTrace(weighed).replay(), weighed, note)
 

@@ -12,7 +12,7 @@ from engram.model.lazy import replace
 from engram.recall.query import SearchQuery
 from engram.store.protocol import Filters, Store
 from engram.text.stems import word_of
-from engram.text.tokens import query_terms
+from engram.text.tokens import query_terms, tokens
 
 __all__ = ["correct_spelling", "describe_corrections", "find_corrections"]
 
@@ -78,15 +78,16 @@ def _is_common(word: str) -> bool:
 
 def _find_closest(store: Store, word: str, filters: Filters) -> str:
     """The most frequent stored word one edit away; "" if there is none."""
-    edits: dict[str, str] = {}
-    for edit in edits_of(word):
-        term = query_terms(edit)[:1]
+    edits = [(edit, term) for edit in edits_of(word) for term in tokens(edit)[:1]]
+    # Few edits are stored words; to look up whether a word is common takes far longer.
+    found = _count_visible(store, list(dict.fromkeys(term for _, term in edits)), filters)
+    spellings: dict[str, str] = {}
+    for edit, term in edits:
         # If the stem belongs to a common word, accept only a common spelling.
-        if term and (_is_common(edit) or not _is_common(word_of(term[0]))):
-            edits[term[0]] = max(edits.get(term[0], edit), edit, key=lambda one: _rank_spelling(one, term[0]))
-    found = _count_visible(store, list(edits), filters)
-    best = max(found, key=lambda term: (found[term], term), default="")
-    return edits[best] if best else ""
+        if term in found and (_is_common(edit) or not _is_common(word_of(term))):
+            spellings[term] = max(spellings.get(term, edit), edit, key=lambda one: _rank_spelling(one, term))
+    best = max(spellings, key=lambda term: (found[term], term), default="")
+    return spellings[best] if best else ""
 
 
 def _rank_spelling(spelling: str, stem: str) -> tuple[bool, bool, bool]:

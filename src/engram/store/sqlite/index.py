@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from engram.disk import boot_id
 from engram.rules.numbers import NEAREST_TO_TASK
-from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
+from engram.store.protocol import (
+    LIVE_STATUSES,
+    Candidates,
+    DocumentPosition,
+    Filters,
+    IndexedPassage,
+    PassageRange,
+    Query,
+)
 from engram.store.sqlite import search
 from engram.store.sqlite.connection import (
     connect,
@@ -41,6 +49,8 @@ _MIN_SCAN_RATIO = 4
 """Looking up the documents of a kind beats a full scan if there are this many times more documents."""
 _MAX_CHANGED_LOOKUPS = 256
 """Up to this many changed documents are looked up one by one; for more, all documents are compared with all vectors."""
+_MAX_UNKNOWN_TERMS = 10_000
+"""Terms that occur nowhere, of which that is cached."""
 _NO_POSITION = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -81,6 +91,8 @@ class Index:
         self.fresh = made or self.get("filled") is None
         self._matrices: dict[int, Matrix] = {}
         self._frequency: dict[str, int] = {}
+        self._unknown_terms: set[str] = set()
+        self._unknown_at = 0
         self._counted = self._counted_at = 0
         self._kinds: dict[str, int] = {}
         self._kinds_counted = 0
@@ -275,10 +287,10 @@ class Index:
 
     def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
         """What the retrievers find for each query."""
-        vectors = [query.vector for query in queries if query.vector is not None]
-        retrieval = self._retrieval(filters, is_semantic=bool(vectors))
-        if len(vectors) > 1 and retrieval.matrix is not None and not retrieval.by:
-            search.scan_all(self.db, self._last, retrieval.matrix, vectors, queries[0].limit, retrieval.of_sessions)
+        retrieval = self._retrieval(filters, is_semantic=any(query.vector is not None for query in queries))
+        self._frequencies(list(dict.fromkeys(term for query in queries for term in query.terms)), retrieval.places)
+        if retrieval.is_possible and not retrieval.by:
+            self._check_rankings(queries, retrieval)
         found = [self._candidates(query, retrieval) for query in queries]
         # A memory belongs to no session.
         alone = filters.kinds == ("memory",)
@@ -291,10 +303,28 @@ class Index:
             )
         return found
 
+    def _check_rankings(self, queries: Sequence[Query], retrieval: "_Retrieval") -> None:
+        """Rank the documents for each query, and look up at once which of the first ones pass the filter."""
+        matrix, rankings, limit = retrieval.matrix, list[search.Ranking](), queries[0].limit
+        vectors = [query.vector for query in queries if query.vector is not None]
+        if matrix is not None and len(vectors) > 1:
+            search.scan_all(self.db, self._last, matrix, vectors, limit, retrieval.of_sessions)
+        if matrix is not None:
+            rankings += [
+                search.rank_vector(self.db, self._last, matrix, vector, limit, retrieval.of_sessions)
+                for vector in vectors
+            ]
+        for query in queries:
+            frequency = self._frequencies(query.terms, retrieval.places)
+            kept = prune_terms(frequency)
+            if kept and self._newest_range(kept, frequency) is None:
+                rankings.append(search.rank_terms(self.db, self._last, kept, limit))
+        search.check_first(self.db, self._last, rankings, retrieval.clause, limit)
+
     def _retrieval(self, filters: Filters, *, is_semantic: bool) -> "_Retrieval":
         count = self.count
         by = self._selective_index(filters, count)
-        is_possible = not by or self._has_any(filters.kinds)
+        is_possible = (not by or self._has_any(filters.kinds)) and self._may_pass(filters)
         matrix = self.matrix_rows(count) if is_semantic and is_possible and self.can_embed() else None
         return _Retrieval(filters, where(filters), count, by, is_possible, self._parent_range(filters), matrix)
 
@@ -356,6 +386,16 @@ class Index:
         """Whether there is a document of one of these kinds."""
         return self.one("of_kinds", json.dumps(list(kinds))) is not None
 
+    def _may_pass(self, filters: Filters) -> bool:
+        """Whether a document can pass a filter that most stores have nothing for: other projects, or no current status."""
+        kinds = json.dumps(filters.kinds)
+        if filters.outside and self.one("in_other_projects", kinds, json.dumps(filters.outside)) is None:
+            return False
+        statuses = None if filters.as_of else filters.statuses
+        if statuses is None or not set(statuses).isdisjoint(LIVE_STATUSES):
+            return True
+        return self.one("with_status", kinds, json.dumps(statuses)) is not None
+
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
         rows = self.all("stands", json.dumps(list(numbers)))
@@ -406,11 +446,21 @@ class Index:
         change = self.change
         if not self._counted <= total <= self._counted * _RECOUNT or self._has_changed(change, total):
             self._frequency, self._counted, self._counted_at = {}, total, change
-        missing = [term for term in terms if term not in self._frequency]
-        found = search.document_frequencies(self.db, missing, total)
-        # An unknown term is not cached: the next memory may contain it.
-        self._frequency.update(found)
+        missing = [term for term in terms if term not in self._frequency and not self._is_unknown(term, change)]
+        if missing:
+            found = search.document_frequencies(self.db, missing, total)
+            self._frequency.update(found)
+            if not self.db.in_transaction:
+                self._unknown_terms.update(term for term in missing if term not in found)
         return {term: self._frequency[term] for term in terms if term in self._frequency}
+
+    def _is_unknown(self, term: str, change: int) -> bool:
+        """Whether a term occurs nowhere, as far as that is cached: until the next change, since a new memory may contain it."""
+        # Inside a transaction documents are written before the change has its number.
+        is_outdated = change != self._unknown_at or self.db.in_transaction
+        if is_outdated or len(self._unknown_terms) > _MAX_UNKNOWN_TERMS:
+            self._unknown_terms, self._unknown_at = set(), change
+        return term in self._unknown_terms
 
     def _has_changed(self, change: int, total: int) -> bool:
         """Whether more than a twentieth of the documents were changed since they were counted."""

@@ -211,19 +211,9 @@ def lexical(
     """Documents with any of the terms, by BM25 over the weighted fields. `between` limits the document numbers."""
     if not terms:
         return []
-    match = " OR ".join(f'"{term}"' for term in terms)
-    weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
     if between is not None:
-        return _lexical_joined(connection, match, weights, clause, limit, between)
-    wide = max(limit * _SLACK, _LEAST)
-    sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
-
-    def rank_terms() -> Ranking:
-        last.rankings += 1
-        found = last.postings.rank(connection, terms, wide) if last.rankings > _MAX_FTS_RANKINGS else None
-        return connection.execute(sql, (match, wide)).fetchall() if found is None else found
-
-    rows: Ranking = last.get(connection, "lexical", (match, wide), rank_terms)
+        return _lexical_joined(connection, terms, clause, limit, between)
+    rows, wide = rank_terms(connection, last, terms, limit), _wide(limit)
     passing = _first_allowed(connection, last, [n for n, _ in rows], clause, limit)
     if len(passing) >= limit or len(rows) < wide:
         return [row for row in rows if row[0] in passing][:limit]
@@ -231,18 +221,40 @@ def lexical(
     if not allowed:
         return []
     known = last.postings.rank(connection, terms, limit, allowed) if last.rankings > _MAX_FTS_RANKINGS else None
-    return _lexical_joined(connection, match, weights, clause, limit) if known is None else known
+    return _lexical_joined(connection, terms, clause, limit) if known is None else known
+
+
+def rank_terms(connection: sqlite3.Connection, last: LastRankings, terms: Sequence[str], limit: int) -> Ranking:
+    """The best documents with any of the terms, whatever the filter."""
+    wide, (match, weights) = _wide(limit), _match(terms)
+    sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
+
+    def rank() -> Ranking:
+        last.rankings += 1
+        found = last.postings.rank(connection, terms, wide) if last.rankings > _MAX_FTS_RANKINGS else None
+        return connection.execute(sql, (match, wide)).fetchall() if found is None else found
+
+    return last.get(connection, "lexical", (match, wide), rank)
+
+
+def _match(terms: Sequence[str]) -> tuple[str, str]:
+    """An FTS5 query for any of the terms, and the weights of its fields."""
+    return " OR ".join(f'"{term}"' for term in terms), ", ".join(str(weight) for weight in FIELD_WEIGHTS)
+
+
+def _wide(limit: int) -> int:
+    """How many documents are ranked before the filter."""
+    return max(limit * _SLACK, _LEAST)
 
 
 def _lexical_joined(
     connection: sqlite3.Connection,
-    match: str,
-    weights: str,
+    terms: Sequence[str],
     clause: "Clause",
     limit: int,
     between: tuple[int, int] | None = None,
 ) -> Ranking:
-    condition, values = clause
+    (match, weights), (condition, values) = _match(terms), clause
     bounds = "AND words.rowid BETWEEN ? AND ? " if between is not None else ""
     return connection.execute(
         f"SELECT words.rowid, -bm25(words, {weights}) FROM words JOIN docs d ON d.n = words.rowid "
@@ -255,11 +267,24 @@ def _first_allowed(
     connection: sqlite3.Connection, last: LastRankings, numbers: Sequence[int], clause: "Clause", limit: int
 ) -> set[int]:
     """At least the first `limit` of these documents that pass the filter."""
-    first = limit + limit // 4
+    first = _first(limit)
     passing = last.find_allowed(connection, numbers[:first], clause)
     if len(passing) < limit and len(numbers) > first:
         passing |= last.find_allowed(connection, numbers[first:], clause)
     return passing
+
+
+def check_first(
+    connection: sqlite3.Connection, last: LastRankings, rankings: Sequence[Ranking], clause: "Clause", limit: int
+) -> None:
+    """Look up which of the first documents of several rankings pass the filter; `lexical` and `semantic` then know it."""
+    first = _first(limit)
+    last.find_allowed(connection, list(dict.fromkeys(n for ranking in rankings for n, _ in ranking[:first])), clause)
+
+
+def _first(limit: int) -> int:
+    """How many documents of a ranking are checked first."""
+    return limit + limit // 4
 
 
 def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
@@ -286,22 +311,34 @@ def semantic(
 
     Scans all, or those `between` two numbers if no other can pass, or, if few pass, those found by the SQL index `by`.
     """
-    from engram.embedding import products
-
     begin, end = between or (0, len(matrix) - 1)
     if by and (between is None or end - begin > _MAX_SCANNED_VECTORS):
         return _scan_allowed(connection, last, matrix, vector, clause, limit, by)
-    wide = max(limit * _SLACK, _LEAST)
-
-    def scan_vectors() -> Ranking:
-        return _best_scored(products.scores(matrix[begin : end + 1], vector), begin, wide)
-
-    found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scan_vectors)
+    found = rank_vector(connection, last, matrix, vector, limit, between)
     passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
     if len(passing) < limit and len(found) <= end - begin:
         return _scan_allowed(connection, last, matrix, vector, clause, limit, by)
     kept = [(n, score) for n, score in found if n in passing]
     return [(n, score) for n, score in kept[:limit] if score != 0]
+
+
+def rank_vector(
+    connection: sqlite3.Connection,
+    last: LastRankings,
+    matrix: "Vectors",
+    vector: "Vectors",
+    limit: int,
+    between: tuple[int, int] | None,
+) -> Ranking:
+    """The documents most similar to a vector, whatever the filter."""
+    from engram.embedding import products
+
+    (begin, end), wide = between or (0, len(matrix) - 1), _wide(limit)
+
+    def scan_vectors() -> Ranking:
+        return _best_scored(products.scores(matrix[begin : end + 1], vector), begin, wide)
+
+    return last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scan_vectors)
 
 
 def scan_all(
@@ -312,12 +349,12 @@ def scan_all(
     limit: int,
     between: tuple[int, int] | None,
 ) -> None:
-    """Rank the documents for several vectors with one product; `semantic` then finds the rankings."""
+    """Rank the documents for several vectors with one product; `rank_vector` then finds the rankings."""
     import numpy as np
 
     from engram.embedding import products
 
-    (begin, end), wide = between or (0, len(matrix) - 1), max(limit * _SLACK, _LEAST)
+    (begin, end), wide = between or (0, len(matrix) - 1), _wide(limit)
     asked = {vector.tobytes(): vector for vector in vectors}
     new = [key for key in asked if not last.has(connection, "semantic", (key, begin, end, wide))]
     if not new:
@@ -341,7 +378,7 @@ def by_task(
     rank: Callable[[int], Ranking],
 ) -> Ranking:
     """Memories nearest to a task, of those that pass."""
-    wide = max(limit * _SLACK, _LEAST)
+    wide = _wide(limit)
     found = last.get(connection, "task", (task, wide), lambda: rank(wide))
     passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
     return [one for one in found if one[0] in passing][:limit]

@@ -113,6 +113,21 @@ FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value
 -- name: of_kinds
 SELECT 1 FROM json_each(?) k CROSS JOIN docs d INDEXED BY docs_scope ON d.kind = k.value LIMIT 1
 
+-- name: with_status
+-- Whether there is a document of these kinds with one of these statuses.
+SELECT 1 FROM docs INDEXED BY docs_status
+WHERE kind IN (SELECT value FROM json_each(?1)) AND status IN (SELECT value FROM json_each(?2)) LIMIT 1
+
+-- name: in_other_projects
+-- Whether there is a document of these kinds in a project other than these scopes; looks up every scope once.
+WITH RECURSIVE scopes (kind, scope) AS (
+    SELECT j.value, (SELECT min(d.scope) FROM docs d WHERE d.kind = j.value) FROM json_each(?1) j
+    UNION ALL
+    SELECT s.kind, (SELECT min(d.scope) FROM docs d WHERE d.kind = s.kind AND d.scope > s.scope) FROM scopes s
+    WHERE s.scope IS NOT NULL
+)
+SELECT 1 FROM scopes WHERE scope LIKE 'project:%' AND scope NOT IN (SELECT value FROM json_each(?2)) LIMIT 1
+
 -- name: between
 SELECT min(f.n), max(l.n) FROM json_each(?) p
 LEFT JOIN docs f ON f.n = (SELECT n FROM docs WHERE parent = p.value AND parent <> '' ORDER BY position LIMIT 1)
