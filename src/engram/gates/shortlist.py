@@ -26,9 +26,7 @@ def shortlist(proposal: Proposal, near: Sequence[Neighbour]) -> list[Neighbour]:
     """The neighbours to read, in their order. Those without a cosine, in a form as the proposal is, or taken out of use by a person all stay."""
     worth = [one for one in near if _is_worth_comparing(proposal, one)]
     terms = _terms(proposal.memory.statement)
-    ranked = sorted(
-        (one for one in worth if _is_measured(proposal, one)), key=lambda one: one.cosine, reverse=True
-    )
+    ranked = sorted((one for one in worth if _is_measured(proposal, one)), key=lambda one: one.cosine, reverse=True)
     shared = {one.memory.id: _shared_part(terms, _terms(one.memory.statement)) for one in ranked}
     left = [
         one

@@ -120,8 +120,9 @@ _SHORT_NUMBER = 8
 """Characters of a number that no checksum makes a secret."""
 _LONGEST_KEY = 80
 """Characters of a key that a message shows."""
-_READ_AT_ONCE, _JOINED_CHARS = 200, 2_000
-"""Memories scanned in one pass, and the characters of a text that is scanned by itself."""
+_READ_AT_ONCE, _JOINED_CHARS = 200, 60
+"""Memories scanned in one pass, and the characters of a text that is scanned by itself: a word for access in one text would have the model
+judge the words of the next ones, too."""
 _LONG = "LONG"
 """The hint of shapes without a fixed prefix: tried if the text has a long run of letters and digits."""
 
