@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.memory import Activation, Association, Memory
+from engram.rules.numbers import MAX_CO_ACCESS_LINKS
 from engram.rules.strength import (
     apply_rating,
     band,
@@ -107,6 +108,19 @@ def test_memories_injected_together_grow_together_and_apart_again() -> None:
     assert link_strength(first.associations[0], NOW + timedelta(days=14)) == 0
     faded = link_co_accessed(again, ("D",), NOW + timedelta(days=15))
     assert {link.target for link in faded.associations} == {"B", "D"}
+
+
+def test_of_many_learned_links_the_strongest_are_kept_and_of_given_ones_all() -> None:
+    given_links = tuple(Association(f"G{place}", "semantic", 0.2) for place in range(40))
+    often = link_co_accessed(memory(associations=given_links), ("B", "C"), NOW)
+    often = link_co_accessed(often, ("B", "C"), NOW)
+    others = tuple(f"D{place:02}" for place in range(50))
+    crowded = link_co_accessed(often, others, NOW)
+    learned = [link.target for link in crowded.associations if link.type == "co_accessed"]
+    assert learned == ["B", "C", *others[: MAX_CO_ACCESS_LINKS - 2]]
+    assert crowded.associations[:40] == given_links
+    dropped = tuple(target for target in others if target not in learned)
+    assert link_co_accessed(crowded, dropped, NOW) == crowded, "folding a session in again changes nothing"
 
 
 def test_a_learned_link_is_capped_and_a_given_one_does_not_fade() -> None:

@@ -468,6 +468,8 @@ class Facets:
             given["statement"] = statement
         if given.get("scope") == HERE:
             given["scope"] = self._scopes.here()
+        if not any(given.get(name) for name in REFERENCE_FIELDS):
+            return given
         return self._resolve_references(given, self.scopes_for(scope=given.get("scope") or None), to_change=replaces)
 
     def _prepare_changes(

@@ -110,8 +110,10 @@ class WriteVerbs(Facets):
 
     def _hide_foreign(self, decision: Decision, scope: str) -> Decision:
         """The decision for the owner it was made for: a memory that they do not see decided it all the same, and is not shown."""
-        scopes, other = self.scopes_for(scope=scope or None), decision.other
-        if scopes is None or other is None or other.scope in scopes:
+        if (other := decision.other) is None:
+            return decision
+        scopes = self.scopes_for(scope=scope or None)
+        if scopes is None or other.scope in scopes:
             return decision
         if not is_person(scope) and other.scope in self._scopes.scopes_from(None):
             return decision

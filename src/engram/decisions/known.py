@@ -138,11 +138,16 @@ class StoreLookup:
     def _taken_out_neighbours(self, proposal: Proposal, statuses: tuple[str, ...]) -> Sequence[Neighbour]:
         """What a person took out of use: the nearest in the scopes seen from there, and the same text in any that sees it."""
         scope = proposal.memory.scope
-        near = list(self._nearest(proposal, statuses, MAX_TAKEN_OUT_NEIGHBOURS, visible_scopes([scope])))
-        for said in _expand_readings(proposal):
-            near += self._nearest(said, statuses, MAX_TAKEN_OUT_NEIGHBOURS, visible_scopes([scope]))
-        near += self._nearest_inside(proposal, statuses, visible_scopes([scope]))
+        seen = visible_scopes([scope])
+        near: list[Neighbour] = []
+        if self.store.count(Filters(scopes=tuple(seen), statuses=statuses)):
+            near += self._nearest(proposal, statuses, MAX_TAKEN_OUT_NEIGHBOURS, seen)
+            for said in _expand_readings(proposal):
+                near += self._nearest(said, statuses, MAX_TAKEN_OUT_NEIGHBOURS, seen)
+            near += self._nearest_inside(proposal, statuses, seen)
         same = self.store.same_text(proposal.content_hash, statuses)
+        if not near and not same:
+            return ()
         # Others can bury a decision among many alike, but not the text itself.
         near = [*(Neighbour(one, 1.0) for one in same if is_visible_either_way(one.scope, scope)), *near]
         found = {one.memory.id: one for one in reversed(near)}

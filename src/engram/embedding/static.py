@@ -6,7 +6,8 @@ How it is made: training/distill_embedder.py. What it can and cannot do, measure
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ DIMENSIONS = 256
 TOKENS_READ = 2_000
 # No token is longer in practice, so text past this need not even be split into words.
 CHARACTERS_READ = 20 * TOKENS_READ
+# Statements are shorter; longer texts are read again.
+CACHED_CHARACTERS = 600
 # Texts summed at once: the gathered rows stay inside the processor's cache.
 TEXTS_AT_ONCE = 32
 
@@ -96,6 +99,13 @@ def _map_array(path: Path) -> npt.NDArray[Any]:
 def _rows_of(text: str) -> Sequence[int]:
     if text.isascii() and text.isalpha() and len(text) <= LONGEST_WORD:  # a word, of which a search embeds a thousand
         return word_rows[text.lower()]
-    return [row for word in words(fold_text(translate(text[:CHARACTERS_READ]))) for row in word_rows[word]][
-        :TOKENS_READ
-    ]
+    return _cached_rows(text) if len(text) <= CACHED_CHARACTERS else _read_rows(text)
+
+
+def _read_rows(text: str) -> Sequence[int]:
+    found = (row for word in words(fold_text(translate(text[:CHARACTERS_READ]))) for row in word_rows[word])
+    return tuple(islice(found, TOKENS_READ))
+
+
+_cached_rows = lru_cache(maxsize=1024)(_read_rows)
+"""A statement is embedded for its type, for its neighbours and to be stored."""

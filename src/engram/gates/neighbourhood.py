@@ -17,6 +17,7 @@ from engram.gates.folded_view import fold_memory
 from engram.gates.forms import FormComparison, about_same_subject, compare_forms, in_same_form
 from engram.gates.passages import find_near_passages, split_passages
 from engram.gates.proposal import Conflict, Neighbour, Proposal
+from engram.gates.shortlist import shortlist
 from engram.gates.succession import names_another_subject
 from engram.model.forms import FEEDBACK, form_name
 from engram.model.lazy import cached_property, dataclass, replace
@@ -40,8 +41,6 @@ MIN_DUPLICATE_PROBABILITY = 0.9
 from which one is stored and named as a paraphrase."""
 MIN_MENTIONED_CHANGE = 0.5
 """From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
-MIN_COMPARED_COSINE, MIN_COMPARED_OVERLAP = 0.2, 0.1
-"""Of 1,675 labelled updates and contradictions, 6 % have a lower cosine and share fewer index terms."""
 WITHDRAWN_STATUSES = ("rejected", "retired")
 """The statuses of memories whose likely rewordings wait; what was replaced is often near to what replaced it."""
 MIN_DIFFERENT = 0.9
@@ -98,7 +97,7 @@ class Neighbourhood:
         # Imported here so that a write without neighbours never loads the model.
         from engram.models import pairs
 
-        others = [near for near in self._near if self._is_for_model(near.memory) and self._is_worth_comparing(near)]
+        others = shortlist(self._proposal, [near for near in self._near if self._is_for_model(near.memory)])
         texts = [_sentence(near.memory.statement) for near in others]
         # Without an embedder the cosine is nan or negative.
         cosines = [near.cosine if near.cosine >= 0 else nan for near in others]
@@ -122,12 +121,6 @@ class Neighbourhood:
         alike = [near.memory for near in self._near if in_same_form(self._memory, near.memory)]
         return [(other, compare_forms(self._memory, other)) for other in alike]
 
-    def _is_worth_comparing(self, near: Neighbour) -> bool:
-        """Whether a memory shares meaning or words, or both are facts in a form; the model takes a while, and most neighbours do not."""
-        if not 0 <= near.cosine < MIN_COMPARED_COSINE or (self._memory.form and near.memory.form):
-            return True
-        return token_overlap(frozenset(self._proposal.tokens), near.memory) >= MIN_COMPARED_OVERLAP
-
     def duplicate(self) -> Memory | None:
         """The memory that says the same: in the same words but for inflection, or by the model, with nothing added."""
         repeated = next((near.memory for near in self._near if self._repeats(near)), None)
@@ -138,8 +131,9 @@ class Neighbourhood:
         mine = self._memory.statement
         for near, found in self._relations:
             theirs = near.memory.statement
-            is_opposite = relation(mine, theirs).relation == "opposite"
-            if found.same >= MIN_DUPLICATE_PROBABILITY and adds_nothing(mine, theirs) and not is_opposite:
+            if found.same < MIN_DUPLICATE_PROBABILITY or not adds_nothing(mine, theirs):
+                continue
+            if relation(mine, theirs).relation != "opposite":
                 return near.memory
         return None
 

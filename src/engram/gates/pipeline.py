@@ -119,8 +119,7 @@ class _GateRun:
         return mention(self._lookup.original(memory))
 
     def _check_secrets(self) -> Verdict | None:
-        # One scan reads the name that it will get, too, so that nothing is left to scan when it is stored.
-        suspects([self.given.replace(name=name_for(self.given))])
+        _scan_with_names([self.given])
         allowed = AllowedValues(self.settings.allowed_values)
         return self._refuse("secrets", secrets_problem(self.given, allowed=allowed))
 
@@ -379,10 +378,16 @@ def check_shape(memory: Memory, settings: GateSettings | None = None) -> Memory:
 
 def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
     """Check many memories as `admit` does, scanning them for secrets in one pass."""
+    _scan_with_names(memories)
     suspected = {id(memory) for memory in suspects(memories)}
     for memory in memories:
         if id(memory) in suspected or added_problem(memory, settings):
             admit(memory, settings)
+
+
+def _scan_with_names(memories: Sequence[Memory]) -> None:
+    """Scan memories together with the names that they will get, so that nothing is left to scan when they are stored."""
+    suspects([memory.replace(name=name_for(memory)) for memory in memories])
 
 
 def outranked_reason(source: str, memory: Memory) -> str:

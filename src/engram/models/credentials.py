@@ -36,6 +36,8 @@ RULE_MARGIN = -128
 _CUES = Path(__file__).with_name("credential_cues.txt")
 _LAST_OPENING = "spelled"
 _WORDS_BEFORE, _WORDS_BEHIND = 16, 9
+_FIRST = 2
+"""The letters by which beginnings of words are looked up; none is shorter."""
 _NEAR, _MIDDLE = 2, 6
 _BREAK = "\n;\n"
 """What divides records that are read at once; no word behind it counts."""
@@ -89,7 +91,8 @@ class _Cues:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.whole: dict[str, list[str]] = {}
-        self.begun: list[tuple[str, str]] = []
+        self.begun: dict[str, list[tuple[str, str]]] = {}
+        """Beginnings of words with their groups, by their first letters."""
         self.inside: list[tuple[str, str]] = []
         self.ended: list[tuple[str, str]] = []
         self.phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
@@ -107,7 +110,6 @@ class _Cues:
                 if opens:
                     self._open(entry.strip("*"), group)
 
-        self._starts = tuple(stem for stem, _ in self.begun)
         self._ends = tuple(stem for stem, _ in self.ended)
         self._inside = re.compile("|".join(re.escape(stem) for stem, _ in self.inside))
 
@@ -116,7 +118,7 @@ class _Cues:
         return (
             word in self.whole
             or "-" in word
-            or word.startswith(self._starts)
+            or any(word.startswith(stem) for stem, _ in self.begun.get(word[:_FIRST], ()))
             or word.endswith(self._ends)
             or self._inside.search(word) is not None
         )
@@ -135,7 +137,7 @@ class _Cues:
         elif entry.startswith("*"):
             (self.inside if entry.endswith("*") else self.ended).append((stem, group))
         elif entry.endswith("*"):
-            self.begun.append((stem, group))
+            self.begun.setdefault(stem[:_FIRST], []).append((stem, group))
         else:
             self.whole.setdefault(stem, []).append(group)
 
@@ -202,7 +204,7 @@ def groups_of(word: str) -> tuple[str, ...]:
         return ()
     found = [
         *cues.whole.get(word, ()),
-        *(group for stem, group in cues.begun if word.startswith(stem)),
+        *(group for stem, group in cues.begun.get(word[:_FIRST], ()) if word.startswith(stem)),
         *(group for stem, group in cues.inside if stem in word),
         *(group for stem, group in cues.ended if word.endswith(stem)),
     ]

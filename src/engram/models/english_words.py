@@ -1,7 +1,5 @@
 """English words and misspelt ones: what the gates need to see through mistakes, intended or not."""
 
-import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from engram.embedding.tokenizer import word_rows
@@ -44,19 +42,19 @@ def common_words() -> frozenset[str]:
     return frozenset(word for _, word in read_table("words.txt"))
 
 
-def respell(text: str, words: Sequence[str]) -> str:
+def respell(text: str, words: tuple[str, ...]) -> str:
     """The text with these words for unknown ones that differ from them by a letter or two."""
-
-    def replace_word(found: re.Match[str]) -> str:
-        word = found[0].lower()
-        if word in words or len(word) > MAX_WORD or is_word(word, derived=False):
-            return found[0]
-        return next((known for known in words if _is_misspelt(word, known)), found[0])
-
-    return _WORD.sub(replace_word, text)
+    return _WORD.sub(lambda found: _correct_word(found[0].lower(), words) or found[0], text)
 
 
 @lru_cache(maxsize=4096)
+def _correct_word(word: str, words: tuple[str, ...]) -> str:
+    """The first of these words that an unknown one is, misspelt; "" for none."""
+    if word in words or len(word) > MAX_WORD or is_word(word, derived=False):
+        return ""
+    return next((known for known in words if _is_misspelt(word, known)), "")
+
+
 def _is_misspelt(word: str, known: str) -> bool:
     """Whether an unknown word is a known one with a letter or two wrong, or with its letters in another order."""
     most = 0 if len(known) < 4 else 2 if len(known) >= _LONG_WORD else 1
@@ -64,7 +62,10 @@ def _is_misspelt(word: str, known: str) -> bool:
         return False
     if word[0] == known[0] and sorted(word) == sorted(known):
         return True
-    return not is_word(word) and max(letter_distance(known, word)[0], len(word) - len(known)) <= most
+    # Each letter that the word lacks is a mistake.
+    if len(set(known).difference(word)) > most or is_word(word):
+        return False
+    return max(letter_distance(known, word)[0], len(word) - len(known)) <= most
 
 
 def letter_distance(pattern: str, text: str) -> tuple[int, int]:

@@ -51,6 +51,8 @@ SPREAD_FLOOR = 0.15
 ASSOCIATION_CAP = 0.95
 CO_ACCESS_STEP, CO_ACCESS_NEW = 0.05, 0.1
 CO_ACCESS_DAILY, CO_ACCESS_PRUNE = 0.95, 0.05
+# A memory injected in every session would otherwise link to all others, and each fold journals all of its links.
+MAX_CO_ACCESS_LINKS = 32
 SCHEMA_LINK, SCHEMA_MEMBERS, SCHEMA_SHARED_ANCHORS = 0.4, 3, 2
 
 # Freshness — DESIGN §4 and §10.

@@ -117,7 +117,10 @@ def links_at(memory: Memory, now: datetime) -> tuple[Association, ...]:
 
 
 def link_co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory:
-    """The memory after a session in which it was injected together with `others`; decayed links are dropped."""
+    """The memory after a session in which it was injected together with `others`.
+
+    Decayed links are dropped, and of many learned links only the strongest are kept.
+    """
     links: list[Association] = []
     pending = dict.fromkeys(others)
     for link in memory.associations:
@@ -130,8 +133,12 @@ def link_co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> M
             links.append(replace(link, strength=_round_number(value), last_reinforced=at))
         elif value:
             links.append(link)
-    fresh = [Association(t, CO_ACCESSED, n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
-    return memory.replace(associations=tuple(links + fresh))
+    links += [Association(t, CO_ACCESSED, n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
+    learned = [place for place, link in enumerate(links) if link.type == CO_ACCESSED]
+    # The sort is stable: linked again for the same session, the same ones are dropped.
+    learned.sort(key=lambda place: link_strength(links[place], at), reverse=True)
+    dropped = frozenset(learned[n.MAX_CO_ACCESS_LINKS :])
+    return memory.replace(associations=tuple(link for place, link in enumerate(links) if place not in dropped))
 
 
 def _later(old: datetime | None, new: datetime) -> datetime:

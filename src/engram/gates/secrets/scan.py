@@ -120,8 +120,11 @@ _SHORT_NUMBER = 8
 """Characters of a number that no checksum makes a secret."""
 _LONGEST_KEY = 80
 """Characters of a key that a message shows."""
-_READ_AT_ONCE, _JOINED_CHARS = 200, 2_000
-"""Memories scanned in one pass, and the characters of a text that is scanned by itself."""
+_READ_AT_ONCE = 200
+"""Memories scanned in one pass."""
+_JOINED_CHARS, _WHOLE_CHARS = 60, 2_000
+"""Characters of a text that is scanned by itself, since a word for access in one text has the model judge the words of the next ones, too;
+and of one whose end counts: a shorter one is scanned as if another followed."""
 _LONG = "LONG"
 """The hint of shapes without a fixed prefix: tried if the text has a long run of letters and digits."""
 
@@ -450,19 +453,25 @@ def suspects(memories: Sequence[Memory]) -> list[Memory]:
 
 
 def _own_texts(memory: Memory) -> list[str]:
-    """The texts to scan; ids in the store's own format cannot hide anything."""
-    return [text for field, text in texts(memory) if field != "id" or not _COUNTED_ID.fullmatch(text)]
+    """The texts to scan; ids in the store's own format, and names made of the memory's own words, cannot hide anything."""
+    found = [text for field, text in texts(memory) if field not in ("id", "name")]
+    found += [memory.id] if memory.id and not _COUNTED_ID.fullmatch(memory.id) else []
+    return [*found, memory.name] if memory.name and not _is_own_name(memory.name, memory) else found
 
 
 def _find_suspicious(unread: Iterable[str]) -> set[str]:
     """The texts that contain what looks like a secret; the others are cached as clean."""
     texts = list(unread)
-    suspicious = {text for text in texts if len(text) >= _JOINED_CHARS and find_secrets(text)}
+    suspicious: set[str] = set()
     for text in texts:
-        if len(text) >= _JOINED_CHARS and text not in suspicious:
-            _clean.add(text)
+        if len(text) >= _JOINED_CHARS:
+            found = find_secrets(text if len(text) >= _WHOLE_CHARS else text + RECORD_SEPARATOR)
+            if found:
+                suspicious.add(text)
+            else:
+                _clean.add(text)
     short = [text for text in texts if len(text) < _JOINED_CHARS]
-    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD_SEPARATOR.join(short))]
+    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD_SEPARATOR.join([*short, ""]))]
     begin = 0
     for text in short:
         end = begin + len(text)
@@ -532,14 +541,16 @@ def _values(value: object, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _in_handle(name: str, memory: Memory) -> list[Secret]:
-    """The secrets in a memory's name. Its hyphens join words ("tokens-use-sha256"), so what is none with spaces is none.
-
-    A name made of the memory's own first words says nothing that its text does not.
-    """
-    made = slug(memory.situation or memory.statement)
-    if made and name.startswith(made) and _NUMBERED.fullmatch(name, len(made)):
+    """The secrets in a memory's name. Its hyphens join words ("tokens-use-sha256"), so what is none with spaces is none."""
+    if _is_own_name(name, memory):
         return []
     return find_secrets(name, nearby=False) or (find_secrets(name) if find_secrets(name.replace("-", " ")) else [])
+
+
+def _is_own_name(name: str, memory: Memory) -> bool:
+    """Whether a name is made of the memory's own first words, and so says nothing that its text does not."""
+    made = slug(memory.situation or memory.statement)
+    return bool(made) and name.startswith(made) and _NUMBERED.fullmatch(name, len(made)) is not None
 
 
 def name_kinds(found: Iterable[Secret]) -> str:

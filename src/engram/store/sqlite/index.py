@@ -505,7 +505,11 @@ class Index:
     def count_matching(self, filters: Filters) -> int:
         """How many documents pass the filters."""
         condition, values = where(filters)
-        return int(self.db.execute(f"SELECT count(*) FROM docs d WHERE {condition}", values).fetchone()[0])
+
+        def count_rows() -> int:
+            return int(self.db.execute(f"SELECT count(*) FROM docs d WHERE {condition}", values).fetchone()[0])
+
+        return self._last.get(self.db, "count", (condition, *values), count_rows)
 
     def facts(self) -> Mapping[str, Any]:
         """The figures of the index that `status` and `doctor` show."""
