@@ -71,3 +71,9 @@ def test_a_summary_that_repeats_a_rejected_text_is_not_injected(summary: str) ->
         assert "ficus" not in mem.get_context_block("Which plant is in the lobby?", session=first.id)
         finding = next(one for one in mem.doctor(seconds=0).findings if one.code == "summaries")
         assert f"{first.id} repeats what was rejected ({waiting.id})" in finding.message
+
+
+def test_a_statement_that_ends_without_a_full_stop_is_read_as_if_another_followed() -> None:
+    """Scanned alone, "up the lock-up" at the very end looked like a password."""
+    with Engram.open(ephemeral=True) as mem:
+        assert mem.add("gear's all in my brother's garage, gave up the lock-up").status == "active"
