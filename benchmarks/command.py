@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from engram.bench.report import figures_text
+from engram.bench.figures import figures_text
 from engram.client import Engram
 from engram.model.errors import EngramError, InvalidInput
 

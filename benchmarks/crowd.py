@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.bench.floors import percentile
+from engram.bench.figures import percentile
 from engram.client import Engram
 
 WRITES = 5

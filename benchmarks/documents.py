@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import URL_HELP, empty_tenant, parser, print_report, whole
-from engram.bench import floors
-from engram.bench.report import Figure, progress_line
+from engram.bench import figures as floors
+from engram.bench.figures import Figure, progress_line
 from engram.bench.speed import statements
 from engram.client import Engram
 from engram.model.errors import EngramError

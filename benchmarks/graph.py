@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import URL_HELP, empty_tenant, parser, print_report
-from engram.bench import floors
-from engram.bench.report import Figure, progress_line
+from engram.bench import figures as floors
+from engram.bench.figures import Figure, progress_line
 from engram.bench.speed import statements
 from engram.client import Engram
 from engram.graph.graph import Graph
-from engram.graph.traversal import walk as traverse
+from engram.graph.graph import walk as traverse
 from engram.model.memory import Association, Memory
 from engram.model.relations import known_relations
+from engram.store.defaults import utc_now
 from engram.store.protocol import LIVE_STATUSES, Filters, Hops, Progress, Store
-from engram.store.sources import utc_now
 
 SEEDS, HOPS, PER_SEED, TOTAL = 10, 3, 25, 100
 DIRECTIONS = ("outbound", "inbound", "any")

@@ -25,7 +25,7 @@ from engram.mcp.calls import Call, LazyMemory, run_tool
 from engram.mcp.protocol import describe_tool
 from engram.mcp.tools import TOOLS
 from engram.model.errors import EngramError, InvalidInput
-from engram.rules.argument_limits import MAX_CHARS, MAX_NAME_CHARS
+from engram.rules.limits import MAX_CHARS, MAX_NAME_CHARS
 from tests.hostile import PIECES
 from tests.surface import annotations, public_calls
 

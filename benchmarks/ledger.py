@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import URL_HELP, parser, print_report, whole
-from engram.bench import floors
-from engram.bench.report import Figure, progress_line
+from engram.bench import figures as floors
+from engram.bench.figures import Figure, progress_line
 from engram.bench.speed import questions, statements
 from engram.client import Engram
-from engram.model.task import TaskRun
-from engram.store.new_events import NewEvent
+from engram.model.records import TaskRun
+from engram.store.intake import NewEvent
 from engram.store.protocol import Progress
 
 APPENDS, ROUNDS = 200, 60

@@ -15,8 +15,7 @@ from typing import Any
 from benchmarks.command import URL_HELP, parser, print_report, whole
 from engram.aio import AsyncEngram
 from engram.aio.engram import THREADS
-from engram.bench.floors import percentile
-from engram.bench.report import Figure, figures_text, progress_line
+from engram.bench.figures import Figure, figures_text, percentile, progress_line
 from engram.bench.speed import memories, questions, statements
 from engram.store.protocol import Progress
 

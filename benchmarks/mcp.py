@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import parser, print_report, whole
-from engram.bench.floors import percentile
-from engram.bench.report import Figure, progress_line
+from engram.bench.figures import Figure, percentile, progress_line
 from engram.bench.speed import fill, questions
 from engram.client import Engram
 from engram.store.protocol import Progress
@@ -163,14 +162,14 @@ def _json(value: object) -> str:
 
 
 def _tokens(value: object) -> int:
-    from engram.embedding.tokenizer import count_tokens
+    from engram.embedding.word_pieces import count_tokens
 
     return count_tokens(_json(value))
 
 
 def text(report: Mapping[str, Any]) -> str:
     """The figures, and whether they are within their bars."""
-    from engram.bench.report import figures_text
+    from engram.bench.figures import figures_text
 
     bars = f"start ≤ {COLD_BAR_MS:.0f} ms or within {OVER_SDK_BAR_MS:.0f} ms of the SDK, recall p50 ≤ {RECALL_BAR_MS:.0f} ms"
     return f"{figures_text(report)}\n  {'within' if report['passed'] else 'NOT within'} the bars: {bars}"

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import crowd
 from benchmarks.command import parser, print_report, whole
 from benchmarks.tenants import analyze, copy, is_empty
-from engram.bench import floors
-from engram.bench.report import Figure, figure_text, figures_text, progress_line
+from engram.bench import figures as floors
+from engram.bench.figures import Figure, figure_text, figures_text, progress_line
 from engram.bench.speed import fill, memories, questions, statements
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.protocol import Filters, Progress
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
     from engram.store.postgres.neighbours import NeighbourSearch
     from engram.store.postgres.store import PostgresStore
 

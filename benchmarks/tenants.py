@@ -2,9 +2,8 @@
 
 from psycopg import sql
 
-from engram.store.postgres.connections import connect
+from engram.store.postgres.connections import connect, shown_url, translate_errors
 from engram.store.postgres.database import Database
-from engram.store.postgres.errors import shown_url, translate_errors
 from engram.store.postgres.tenants import TENANT_TABLES
 
 

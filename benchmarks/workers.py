@@ -35,7 +35,7 @@ from engram.capture import jobs
 from engram.capture.buffer import CaptureBuffer
 from engram.capture.conversation import Conversations
 from engram.model.errors import StoreError
-from engram.model.task import Job
+from engram.model.records import Job
 from engram.sessions.jobs import Handler
 from engram.store.postgres.setup import open_store
 from engram.store.protocol import Store

@@ -7,8 +7,7 @@ from pathlib import Path
 from engram import Engram
 from engram.dialects import engram_yaml
 from engram.model.memory import Memory
-from engram.store.files.store.backend import FilesStore
-from engram.store.files.store.team import trust
+from engram.store.files.store.backend import FilesStore, trust_team_files
 
 RULE = Memory(
     id="ENG-2026-0101-918273645",
@@ -30,7 +29,7 @@ def asked(repository: Path, *, trusting: bool) -> list[str]:
     with Engram.open(ephemeral=True, directory=repository) as mem:
         assert isinstance(mem.store, FilesStore)
         if trusting:
-            for file in trust(mem.store, repository):
+            for file in trust_team_files(mem.store, repository):
                 print(f"trusted: {file.path.name}: {file.memories[0].statement}")
         else:
             print("note:", mem.store.warnings[0].replace(str(repository), "<repository>"))

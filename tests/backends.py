@@ -12,11 +12,11 @@ import pytest
 from psycopg import sql
 
 from engram import Engram
-from engram.embedding.protocol import Embedder
 from engram.embedding.static import StaticEmbedder
+from engram.embedding.vectors import Embedder
+from engram.store.defaults import Server as Place
 from engram.store.files.store.backend import FilesStore
 from engram.store.home import Home, open_home
-from engram.store.location import Server as Place
 from engram.store.protocol import Store
 from tests.clock import Clock
 from tests.migration.copies import copy_home, copy_tenant

@@ -9,7 +9,7 @@ from unicodedata import name
 import regex
 from hypothesis import strategies as st
 
-from engram.text.word_tables import read_table
+from engram.text.words import read_table
 
 MARKS = "\u0332\u0336\u0338\u035c\u20d2\u1dc4\ufe20"
 ACCENTS = "\u0301\u0308\u0327"

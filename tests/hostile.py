@@ -7,22 +7,21 @@ from typing import Any
 
 from engram.capture.documents.chunk import chunks_of
 from engram.capture.documents.facts import fact_spans
-from engram.capture.documents.read import kind_of
+from engram.capture.documents.source import kind_of
 from engram.capture.extraction import extract
 from engram.dialects import engram_yaml
 from engram.gates.instructions import injection_problem
 from engram.gates.policies import policy_named
-from engram.gates.proposal import GateSettings
+from engram.gates.proposal import GateSettings, statement_problem
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem
-from engram.gates.shape import statement_problem
 from engram.model.errors import EngramError
-from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.readers.json_reader import parse_json
+from engram.model.records import Event
+from engram.readers.data import parse_json
 from engram.recall.parse import parse
 from engram.sessions.summary_lines import lines_of
-from engram.text import content_hash, display, entities, numbers, polarity, tokens
+from engram.text import content_hash, display, entities, statements, tokens
 from engram.text.time import dates
 from engram.text.time.windows import time_phrase
 
@@ -99,8 +98,8 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "tokens": tokens.tokens,
     "query terms": tokens.query_terms,
     "entities": entities.entities,
-    "numbers": numbers.numbers,
-    "polarity": polarity.normalize_statement,
+    "numbers": statements.numbers,
+    "polarity": statements.normalize_statement,
     "dates": lambda text: _read(dates.date_spans(text)),
     "content hash": content_hash.content_hash,
     "quote": display.quote_text,

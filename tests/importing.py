@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from engram import Engram
-from engram.capture.import_report import ImportReport
+from engram.capture.import_known import ImportReport
 from engram.capture.importer import Importer
 from engram.dialects.source import ImportSource
 from engram.model.memory import Memory

@@ -6,7 +6,7 @@ from typing import Any, ForwardRef, get_args, get_type_hints
 
 from engram import AsyncEngram, Engram
 from engram.aio.awaitable import Twin
-from engram.model import fields as model_fields
+from engram.model import memory as model_fields
 from engram.model.lazy import cached_property
 from engram.sessions.sessions import SessionHandle
 

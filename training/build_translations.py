@@ -12,11 +12,9 @@ from pathlib import Path
 
 from cognates import spell_cognates
 
-from engram.embedding.tokenizer import DATA
-from engram.text.inflection import fold
-from engram.text.languages import LANGUAGES
-from engram.text.translation import dictionary
-from engram.text.word_tables import read_table
+from engram.embedding.word_pieces import DATA
+from engram.text.translation import LANGUAGES, dictionary, fold
+from engram.text.words import read_table
 
 SOURCES = Path(__file__).parent / "translations"
 OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "translations"

@@ -10,7 +10,7 @@ import json
 from importlib import resources
 from pathlib import Path
 
-from engram.text.stems import stem
+from engram.text.words import stem
 
 OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "words.txt"
 SHORTEST = 3

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.models.linear import SCALE, Linear
+from engram.models.weights import SCALE, Linear
 
 MODELS = Path(__file__).resolve().parent.parent / "src" / "engram" / "models"
 STRENGTH = 1.0

@@ -140,7 +140,7 @@ def _drawn(slot: Slot, kind: str, chance: random.Random) -> tuple[str, str, str]
 
 def subject(slot: Slot) -> str:
     """Whom or what a slot is about: a word that most of its lines have, "I" or "we" where most speak of the speaker, else ""."""
-    from engram.text.word_tables import read_table
+    from engram.text.words import read_table
 
     told = (line for part in ("holds", "changes") for line in slot.lines[part])
     lines: list[set[str]] = [set(re.findall(r"[^\W\d_]+", _PLACE.sub("", line).lower())) for line in told]

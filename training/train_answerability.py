@@ -29,12 +29,12 @@ from train_relevance import tree_arrays
 from engram import Engram
 from engram.model.errors import Refused, SecretRefused
 from engram.models.trees import Trees
-from engram.recall.answerability import FILE
 from engram.recall.cutoff import MIN_KNOWN, MIN_SHARE_OF_BEST, asks_for_several
-from engram.recall.likeness import compare_memories, measure_likeness
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import rank
+from engram.recall.relevance import ANSWERABILITY_FILE
 from engram.recall.search import Searcher
+from engram.recall.situated import compare_memories, measure_likeness
 from engram.store.protocol import Filters
 
 SMALL, JOINED, PARTS = 40, 7, 5
@@ -207,8 +207,8 @@ def main() -> None:
     if given.check:
         check(alone, more)
     else:
-        np.savez_compressed(FILE, **fit_trees([*alone, *more]))
-        print(f"{Path(FILE).name}: {len(alone)} questions, {len(more)} of them in other stores")
+        np.savez_compressed(ANSWERABILITY_FILE, **fit_trees([*alone, *more]))
+        print(f"{Path(ANSWERABILITY_FILE).name}: {len(alone)} questions, {len(more)} of them in other stores")
 
 
 if __name__ == "__main__":

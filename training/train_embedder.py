@@ -38,7 +38,7 @@ import torch
 from distill_embedder import DATA, DIMENSIONS, quantise, teacher_folder
 from torch.nn import functional
 
-from engram.embedding.tokenizer import word_rows, words
+from engram.embedding.word_pieces import word_rows, words
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

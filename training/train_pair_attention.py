@@ -5,7 +5,7 @@
     python training/train_pair_attention.py --check     # figures of the model alone on writers it never saw, pooled
 
 It learns from the labelled pairs of training/hearing, from pairs drawn out of its slots (training/hearing_slots.py), which count little each because they are
-many, from neighbours of both, and from news about one thing that changes nothing else of it, which are `different`. `engram.models.pair_attention` reads the result without torch.
+many, from neighbours of both, and from news about one thing that changes nothing else of it, which are `different`. `engram.models.pairs` reads the result without torch.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from hearing_slots import every_rival, every_slot, slot_pairs
 from pair_scores import LABELS, Pair, aligned, every_pair, gold, neighbours, report
 
-from engram.models.pair_attention import (
+from engram.models.pair_words import FUNCTION, NAME, NUMBER, read_statement, word_vectors
+from engram.models.pairs import (
+    ATTENTION_FILE,
     BIAS_SCALE,
-    FILE,
     HEADS,
     KINDS,
+    MAX_INPUT_DEVIATIONS,
     MAX_STATEMENT_WORDS,
-    MOST_DEVIATIONS,
+    MEASURES,
     SCALE,
     VECTOR_SCALE,
 )
-from engram.models.pair_words import FUNCTION, NAME, NUMBER, read_statement, word_vectors
-from engram.models.pairs import MEASURES
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIZE, LAYERS, POOLED, STEMS = 64, 2, 96, 2500
@@ -109,7 +109,7 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """The model of `engram.models.pair_attention`; its parts have the names of that file's arrays. Without measures it reads the words alone."""
+    """The model of `engram.models.pairs`; its parts have the names of that file's arrays. Without measures it reads the words alone."""
 
     def __init__(self, size: int, labels: int, measures: Any = None) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class Attention(nn.Module):
             rows = layer(rows, (likeness, same, other), blocked)
         parts = self._pooled(self.n(rows), seen, side)
         if shown.measures is not None:
-            scaled = ((shown.measures[chosen] - self.mean) / self.sd).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+            scaled = ((shown.measures[chosen] - self.mean) / self.sd).clamp(-MAX_INPUT_DEVIATIONS, MAX_INPUT_DEVIATIONS)
             parts.append(functional.dropout(scaled, 0.15, self.training))
         hidden = functional.gelu(self.h(torch.cat(parts, 1)), approximate="tanh")
         return self.o(functional.dropout(hidden, DROPPED, self.training))
@@ -200,7 +200,7 @@ def predicted(model: Attention, shown: Pairs, chosen: Any) -> Any:
     return torch.cat([model(shown, own).softmax(-1) for own in chosen.split(2000)]).cpu().numpy()
 
 
-def written(model: Attention, stems: Sequence[str], file: Path = FILE) -> None:
+def written(model: Attention, stems: Sequence[str], file: Path = ATTENTION_FILE) -> None:
     """Put the model where it is read: large weights as signed bytes with a scale for each row, the rest in half floats."""
     arrays = {}
     for name, array in ((name.replace(".", "_"), array.cpu().numpy()) for name, array in model.state_dict().items()):
@@ -233,7 +233,7 @@ def main() -> None:
     shown = Pairs(pairs, weights)
     if not options.check:
         written(trained(shown, torch.arange(len(pairs), device=DEVICE)), shown.stems)
-        print(f"{FILE.name}: {len(pairs)} pairs, {FILE.stat().st_size} bytes")
+        print(f"{ATTENTION_FILE.name}: {len(pairs)} pairs, {ATTENTION_FILE.stat().st_size} bytes")
         return
     names = (sorted({p.writer for p in labelled}), sorted({p.writer for p in pairs} - {p.writer for p in labelled}))
     fold = {name: place % FOLDS for group in names for place, name in enumerate(group)}

@@ -29,12 +29,12 @@ from pair_scores import LABELS, Pair, aligned, every_pair, gold, held_pairs, nei
 
 from engram.models.pair_features import BUCKETS
 from engram.models.pairs import (
-    FILE,
     HIDDEN,
     LIKELY_CHANGE,
     MEASURES,
     MIN_SAME,
     MOST_DEVIATIONS,
+    NETWORK_FILE,
     SURE_UPDATE,
     inputs,
     probabilities,
@@ -249,7 +249,7 @@ def written(first: First, second: Second) -> None:
         scale, first.mean, first.scale, first.measures, first.bias, second.hidden, second.hidden_bias, second.out, second.bias,
     )  # fmt: skip
     halves = np.concatenate([np.asarray(part, dtype=np.float32).ravel() for part in parts]).astype(np.float16)
-    FILE.write_bytes(np.round(first.grams / scale).astype(np.int8).tobytes() + halves.tobytes())
+    NETWORK_FILE.write_bytes(np.round(first.grams / scale).astype(np.int8).tobytes() + halves.tobytes())
 
 
 def by_model(pairs: Sequence[Pair]) -> Any:
@@ -284,7 +284,7 @@ def main() -> None:
     first, second = trained(shown)
     written(first, second)
     print(
-        f"{FILE.name}: {len(pairs)} pairs, {len(beside)} neighbours, {len(rivals)} rivals, {FILE.stat().st_size} bytes"
+        f"{NETWORK_FILE.name}: {len(pairs)} pairs, {len(beside)} neighbours, {len(rivals)} rivals, {NETWORK_FILE.stat().st_size} bytes"
     )
 
 

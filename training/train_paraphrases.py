@@ -29,7 +29,7 @@ from train_pairs import Adam
 from engram import Engram
 from engram.models.pair_features import BUCKETS
 from engram.models.pairs import MEASURES, MOST_DEVIATIONS, inputs, probabilities
-from engram.models.paraphrases import FILE, SAME_LOG_ODDS, SURELY_SAME_LOG_ODDS, second_inputs
+from engram.models.paraphrases import PARAPHRASE_FILE, SAME_LOG_ODDS, SURELY_SAME_LOG_ODDS, second_inputs
 
 ROOT = Path(__file__).resolve().parent
 RULES = (*sorted((ROOT / "rules").glob("*.jsonl")), ROOT.parent / "benchmarks" / "capture" / "texts" / "rules.jsonl")
@@ -220,7 +220,7 @@ def written(first: Stage, second: Stage) -> None:
         *(second.bias, second.mean, second.scale, second.weights),
     )
     halves = np.concatenate([np.asarray(part, dtype=np.float32).ravel() for part in parts]).astype(np.float16)
-    FILE.write_bytes(np.round(first.grams / scale).astype(np.int8).tobytes() + halves.tobytes())
+    PARAPHRASE_FILE.write_bytes(np.round(first.grams / scale).astype(np.int8).tobytes() + halves.tobytes())
 
 
 def main() -> None:
@@ -248,7 +248,7 @@ def main() -> None:
     if options.check:
         return
     written(first_stage(shown), second_stage(rows, shown))
-    print(f"{FILE.name}: {len(shown.pairs)} pairs, {FILE.stat().st_size} bytes")
+    print(f"{PARAPHRASE_FILE.name}: {len(shown.pairs)} pairs, {PARAPHRASE_FILE.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

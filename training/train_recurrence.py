@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engram.models.pairs import relate_pairs
-from engram.models.recurrence import FEATURES, FILE, REFUSE_LOG_ODDS, REVIEW_LOG_ODDS, features, recurrence
+from engram.models.paraphrases import (
+    RECURRENCE_FEATURES,
+    RECURRENCE_FILE,
+    REFUSE_LOG_ODDS,
+    REVIEW_LOG_ODDS,
+    recurrence,
+    recurrence_features,
+)
 
 ROOT = Path(__file__).resolve().parent
 RULES_WEIGHT = 0.1
@@ -58,13 +65,13 @@ def rules() -> list[LabelledPair]:
 def fit(pairs: list[LabelledPair]) -> dict[str, Any]:
     """The weights of a logistic regression, by Newton's method."""
     texts = [(pair.older, pair.newer) for pair in pairs]
-    rows = features(texts, relate_pairs(texts))
-    values = np.array([[row[name] for name in FEATURES] for row in rows])
+    rows = recurrence_features(texts, relate_pairs(texts))
+    values = np.array([[row[name] for name in RECURRENCE_FEATURES] for row in rows])
     same = np.array([pair.label == "again" for pair in pairs], dtype=float)
     counts = np.array([pair.weight for pair in pairs])
     mean, scale = values.mean(0), values.std(0) + 1e-6
     inputs = np.hstack([np.ones((len(pairs), 1)), (values - mean) / scale])
-    ridge = np.diag([1e-6, *[RIDGE] * len(FEATURES)])
+    ridge = np.diag([1e-6, *[RIDGE] * len(RECURRENCE_FEATURES)])
     weights = np.zeros(inputs.shape[1])
     for _ in range(STEPS):
         likely = 1 / (1 + np.exp(-inputs @ weights))
@@ -74,7 +81,7 @@ def fit(pairs: list[LabelledPair]) -> dict[str, Any]:
     plain = weights[1:] / scale
     return {
         "bias": round(float(weights[0] - plain @ mean), 4),
-        "features": {name: round(float(weight), 4) for name, weight in zip(FEATURES, plain, strict=True)},
+        "features": {name: round(float(weight), 4) for name, weight in zip(RECURRENCE_FEATURES, plain, strict=True)},
     }
 
 
@@ -93,6 +100,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
     if not parser.parse_args().check:
-        FILE.write_text(json.dumps(fit([*rejections(0), *rules()]), indent=1) + "\n", "utf-8")
+        RECURRENCE_FILE.write_text(json.dumps(fit([*rejections(0), *rules()]), indent=1) + "\n", "utf-8")
     report("trained", rejections(0))
     report("held out", rejections(1))

@@ -20,9 +20,9 @@ from zlib import crc32
 
 import numpy as np
 
-from engram.agents.transcripts.transcript import TranscriptTurn
+from engram.agents.transcripts.session import TranscriptTurn
 from engram.capture.extraction import consider
-from engram.capture.remarks import cues_of, remarks
+from engram.capture.harvest import cues_of, remarks
 from engram.capture.transcripts.windows import windows
 from engram.models.remarks import FEATURES, FILE, features
 

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engram.gates.secrets.prose import MAX_JUDGED_SPAN_CHARS
 from engram.gates.secrets.scan import exact_secrets, find_candidates
 from engram.models.credentials import MARGIN, MODEL, RULE_MARGIN, TextTokens, shape_of
-from engram.models.linear import SCALE
+from engram.models.weights import SCALE
 from tests.gates.samples import samples
 
 FOLDER = Path(__file__).resolve().parent

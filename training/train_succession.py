@@ -35,10 +35,16 @@ from train_relevance import tree_arrays
 from engram import Engram
 from engram.model.errors import Refused, SecretRefused
 from engram.recall.cutoff import ABOUT_FLOOR, MIN_SHARE_OF_BEST
-from engram.recall.freshness import MAX_COMPARED_HITS
+from engram.recall.freshness import (
+    MAX_COMPARED_HITS,
+    MIN_REPLACED,
+    SUCCESSION_FEATURES,
+    SUCCESSION_FILE,
+    Claim,
+    succession_features,
+)
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.succession import FEATURES, FILE, MIN_REPLACED, Claim, features
 from engram.store.protocol import Filters
 
 PLAIN, WITH_TWINS = (0, 1, 2), (11, 12)
@@ -178,7 +184,7 @@ def _told(hit: Any) -> Told:
 class Rows:
     """Every pair of every question: its features, whether it is a replacement, what it counts, and the question's place."""
 
-    features: Any
+    succession_features: Any
     labels: Any
     weights: Any
     questions: Any
@@ -189,7 +195,9 @@ def rows_of(every: Sequence[Found]) -> Rows:
     blocks, labels, places = [], [], []
     for place, found in enumerate(every):
         if pairs := found.pairs():
-            blocks.append(features(found.question, [(old.claim, new.claim) for old, new in pairs], found.best))
+            blocks.append(
+                succession_features(found.question, [(old.claim, new.claim) for old, new in pairs], found.best)
+            )
             labels += [found.label(*pair) for pair in pairs]
             places += [place] * len(pairs)
     answers, weights = zip(*labels, strict=True)
@@ -203,7 +211,7 @@ def fitted(rows: Rows, chosen: Any) -> Any:
     made = lightgbm.LGBMClassifier(
         n_estimators=150, num_leaves=8, max_depth=4, learning_rate=0.06, min_child_samples=60, subsample=0.8,
         subsample_freq=1, colsample_bytree=0.4, random_state=0, verbose=-1, n_jobs=1,
-        monotone_constraints=[(name in RISING) - (name in FALLING) for name in FEATURES],
+        monotone_constraints=[(name in RISING) - (name in FALLING) for name in SUCCESSION_FEATURES],
     )  # fmt: skip
     chosen = chosen & (rows.weights > 0)
     return made.fit(rows.features[chosen], rows.labels[chosen], sample_weight=rows.weights[chosen])
@@ -268,8 +276,8 @@ def main() -> None:
         check(every, rows)
         return
     made = fitted(rows, np.ones(len(rows.labels), dtype=bool))
-    np.savez_compressed(FILE, **tree_arrays(made.booster_.dump_model()["tree_info"]))
-    print(f"{FILE.name}: {len(rows.labels)} pairs, {FILE.stat().st_size} bytes")
+    np.savez_compressed(SUCCESSION_FILE, **tree_arrays(made.booster_.dump_model()["tree_info"]))
+    print(f"{SUCCESSION_FILE.name}: {len(rows.labels)} pairs, {SUCCESSION_FILE.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from task_data import DATA, MeasuredSet, Note, TaskWords, Writer, read_data, rea
 from task_teacher import TaskTeacher, first_and_shown
 from torch.nn import functional
 
-from engram.embedding.tokenizer import DATA as BUNDLED
-from engram.embedding.tokenizer import word_rows, words
+from engram.embedding.word_pieces import DATA as BUNDLED
+from engram.embedding.word_pieces import word_rows, words
 from engram.models.task_vectors import LEVELS, WORDS_READ, packed_file
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

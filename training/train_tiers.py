@@ -23,8 +23,8 @@ import numpy as np
 from fitting import fitted, matrix, written
 from hearing_data import talk, writers
 
-from engram.models.linear import SCALE
-from engram.models.sensitivity import MARGIN, MODEL, PLAIN, features
+from engram.models.statement_kinds import PLAIN, SUBJECT_MARGIN, SUBJECTS, subject_features
+from engram.models.weights import SCALE
 
 TABLES = Path(__file__).resolve().parent / "tiers"
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -87,12 +87,12 @@ def alternatives(text: str) -> Iterator[str]:
 def shown(rows: Sequence[Said], seen: Any) -> Any:
     """The weights of a model that was shown these. What speaks for a class by itself is a feature, so there is no other intercept."""
     options = {"weights": [row.weight for row in rows], "C": STRENGTH, "fit_intercept": False}
-    return fitted(MODEL, seen, [row.subject for row in rows], **options)
+    return fitted(SUBJECTS, seen, [row.subject for row in rows], **options)
 
 
 def check(rows: Sequence[Said]) -> None:
     """Leave each writer out once."""
-    seen = matrix(MODEL, [list(features(row.text)) for row in rows])
+    seen = matrix(SUBJECTS, [list(subject_features(row.text)) for row in rows])
     authors = np.array([row.writer for row in rows])
     margins, names = np.zeros(len(rows)), np.zeros(len(rows), dtype=int)
     for writer in sorted(set(authors)):
@@ -107,8 +107,8 @@ def check(rows: Sequence[Said]) -> None:
 
 def told(title: str, rows: Sequence[Said], margins: Any, where: Any) -> None:
     """How many of the statements at these places are found, and how many are by mistake."""
-    spoken = np.array([margins[at] > MARGIN for at in where if rows[at].subject != PLAIN])
-    plain = np.array([margins[at] > MARGIN for at in where if rows[at].subject == PLAIN])
+    spoken = np.array([margins[at] > SUBJECT_MARGIN for at in where if rows[at].subject != PLAIN])
+    plain = np.array([margins[at] > SUBJECT_MARGIN for at in where if rows[at].subject == PLAIN])
     # A writer may have written nothing of the one kind.
     found = f", {spoken.mean():.1%} found" if spoken.size else ""
     alarms = f", {plain.mean():.1%} false alarms" if plain.size else ""
@@ -117,10 +117,10 @@ def told(title: str, rows: Sequence[Said], margins: Any, where: Any) -> None:
 
 def by_subject(rows: Sequence[Said], margins: Any, names: Any) -> None:
     """How many statements of each subject are found, and how many by the right name. Every line of the tables counts one."""
-    for place, subject in enumerate(MODEL.classes):
+    for place, subject in enumerate(SUBJECTS.classes):
         at = [i for i, row in enumerate(rows) if row.subject == subject]
         lines = np.array([1 / rows[i].spelled for i in at])
-        found = np.array([margins[i] > MARGIN for i in at])
+        found = np.array([margins[i] > SUBJECT_MARGIN for i in at])
         if subject == PLAIN:
             print(f"{subject:16} {lines.sum():5.0f} lines, {found @ lines / lines.sum():.1%} false alarms")
             continue
@@ -138,8 +138,8 @@ def main() -> None:
     if parser.parse_args().check:
         check(rows)
         return
-    seen = matrix(MODEL, [list(features(row.text)) for row in rows])
-    target = written(MODEL, shown(rows, seen))
+    seen = matrix(SUBJECTS, [list(subject_features(row.text)) for row in rows])
+    target = written(SUBJECTS, shown(rows, seen))
     print(f"{target.name}: {len(rows)} statements, {target.stat().st_size} bytes")
 
 

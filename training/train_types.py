@@ -23,9 +23,9 @@ from fitting import matrix
 from hearing_data import FOLDER, HELD, Sentence, talk, writers
 from train_tiers import alternatives, said
 
-from engram.models import types as model
-from engram.models.linear import SCALE, Linear
-from engram.models.sensitivity import PLAIN
+from engram.models import statement_kinds as model
+from engram.models.statement_kinds import PLAIN
+from engram.models.weights import SCALE, Linear
 
 TABLES = Path(__file__).resolve().parent / "types"
 TYPE_OF = {
@@ -112,7 +112,7 @@ def columns(rows: Sequence[Row]) -> Any:
 
     texts = [row.text for row in rows]
     return hstack(
-        [matrix(model.TYPES, [model.features(text) for text in texts]), csr_matrix(model.vectors(texts))]
+        [matrix(model.TYPES, [model.type_features(text) for text in texts]), csr_matrix(model.vectors(texts))]
     ).tocsr()
 
 

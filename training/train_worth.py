@@ -26,8 +26,17 @@ from hearing_report import calibration, conversations, curve, everything, exchan
 from hearing_slots import every_slot, filled
 
 from engram.models import worth as model
-from engram.models.talk import BUCKETS, USER, read_sentences, sparse
-from engram.models.worth import CATEGORIES, DURATIONS, MOODS, OWNERS, PROPOSE_PROBABILITY
+from engram.models.worth import (
+    BUCKETS,
+    CATEGORIES,
+    DURATIONS,
+    MOODS,
+    OWNERS,
+    PROPOSE_PROBABILITY,
+    USER,
+    read_sentences,
+    sparse,
+)
 
 TARGET = Path(model.__file__).with_name(model.FILE)
 OFTEN = {"first": 4, "labels": 8}

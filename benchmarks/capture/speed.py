@@ -15,8 +15,7 @@ from pathlib import Path
 
 from benchmarks.capture.sessions import SessionWriter
 from engram import Engram
-from engram.agents.transcripts.session import Problems
-from engram.agents.transcripts.stores import reader_of
+from engram.agents.transcripts.session import Problems, reader_of
 from engram.capture.transcripts.windows import windows
 
 _ASKED = (

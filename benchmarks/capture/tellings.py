@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engram import Engram
-from engram.capture.repetition import find_repetition
+from engram.capture.stage import find_repetition
 from engram.gates.proposal import Neighbour
 from engram.model.memory import Memory
 

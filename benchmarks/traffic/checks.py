@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.traffic.place import TrafficPlace, said
 from benchmarks.traffic.register import GAVE_UP, Register
-from engram.store import spool
+from engram.store import hook_files
 
 MOST_HARVESTS = 50
 """Runs after which the spool must be empty, where each has a limit."""
@@ -37,7 +37,7 @@ def check(place: TrafficPlace, register: Register) -> dict[str, list[str]]:
 def _harvest(place: TrafficPlace) -> list[str]:
     """Harvest until nothing waits."""
     problems = [str(problem) for found in _harvests(place) for problem in found["problems"]]
-    waiting = spool.count_waiting(place.home)
+    waiting = hook_files.count_waiting(place.home)
     return problems + ([f"{waiting} sessions still wait"] if waiting else [])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.traffic import texts
 from benchmarks.traffic.place import HOOK, TrafficPlace, said
 from benchmarks.traffic.register import Register
-from engram.store import hook_log
+from engram.store import hook_files
 
 LONGEST_ANSWER = 10_000
 TURNS = 3
@@ -141,7 +141,7 @@ class Harness:
 
     def _failures(self) -> None:
         """Note what hooks reported to the doctor."""
-        for failure in hook_log.failures(*hook_log.logs_of(self._place.home, self._place.cache)):
+        for failure in hook_files.read_failures(*hook_files.failure_logs(self._place.home, self._place.cache)):
             self._register.hook_failed(failure.event, failure.at, failure.message)
 
 

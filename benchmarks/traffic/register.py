@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from engram.bench.floors import percentile
+from engram.bench.figures import percentile
 
 GAVE_UP = "it took longer than"
 """How a hook reports that its time was over."""

@@ -47,23 +47,23 @@ if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy as MemoryPolicy
     from engram.gates.policies import SlotRule as SlotRule
     from engram.gates.policies import TypeRule as TypeRule
-    from engram.model.batch import AddedMemories as AddedMemories
-    from engram.model.batch import SkippedItem as SkippedItem
+    from engram.model.decision import AddedMemories as AddedMemories
     from engram.model.decision import Decision as Decision
     from engram.model.decision import Outcome as Outcome
-    from engram.model.event import Event as Event
-    from engram.model.event import Session as Session
+    from engram.model.decision import SkippedItem as SkippedItem
     from engram.model.hit import Hit as Hit
     from engram.model.hit import Hits as Hits
     from engram.model.hit import Injection as Injection
     from engram.model.memory import Association as Association
     from engram.model.memory import Memory as Memory
+    from engram.model.records import Checkpoint as Checkpoint
+    from engram.model.records import Event as Event
+    from engram.model.records import Job as Job
+    from engram.model.records import Session as Session
+    from engram.model.records import TaskRun as Task
+    from engram.model.records import TaskRun as TaskRun
     from engram.model.report import Finding as Finding
     from engram.model.report import Report as Report
-    from engram.model.task import Checkpoint as Checkpoint
-    from engram.model.task import Job as Job
-    from engram.model.task import TaskRun as Task
-    from engram.model.task import TaskRun as TaskRun
     from engram.model.types import MemoryType as MemoryType
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall as Recall
@@ -137,25 +137,25 @@ __all__ = [
 
 # Loaded when first used: a hook that needs one small part pays for that part alone.
 _HOMES = {
-    "AddedMemories": "engram.model.batch",
+    "AddedMemories": "engram.model.decision",
     "AllTenantsWorker": "engram.client.tenant_worker",
     "Association": "engram.model.memory",
     "AsyncEngram": "engram.aio",
     "AsyncSession": "engram.aio",
     "CaptureResult": "engram.capture.buffer",
-    "Checkpoint": "engram.model.task",
+    "Checkpoint": "engram.model.records",
     "ContextUpdate": "engram.upkeep.context_files",
     "Conversation": "engram.capture.exchange",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",
-    "Event": "engram.model.event",
+    "Event": "engram.model.records",
     "Explanation": "engram.review.explanation",
     "Finding": "engram.model.report",
     "HarvestReport": "engram.capture.harvest",
     "Hit": "engram.model.hit",
     "Hits": "engram.model.hit",
     "Injection": "engram.model.hit",
-    "Job": "engram.model.task",
+    "Job": "engram.model.records",
     "Memory": "engram.model.memory",
     "MemoryPolicy": "engram.gates.policies",
     "MemoryType": "engram.model.types",
@@ -164,12 +164,12 @@ _HOMES = {
     "Recall": "engram.recall.recaller",
     "RecallTrace": "engram.recall.prompt.blocks",
     "Report": "engram.model.report",
-    "Session": "engram.model.event",
+    "Session": "engram.model.records",
     "SessionHandle": "engram.sessions.sessions",
-    "SkippedItem": "engram.model.batch",
+    "SkippedItem": "engram.model.decision",
     "SlotRule": "engram.gates.policies",
-    "Task": "engram.model.task:TaskRun",
-    "TaskRun": "engram.model.task",
+    "Task": "engram.model.records:TaskRun",
+    "TaskRun": "engram.model.records",
     "TypeRule": "engram.gates.policies",
     "Window": "engram.text.time.windows",
 }

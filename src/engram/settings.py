@@ -162,8 +162,7 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
         return Settings(), []
     if not path.is_file():
         return Settings(), [f"{path} is not a file. Move it away, or put your settings there"]
-    from engram.readers.limits import MAX_SETTINGS_BYTES, read_text
-    from engram.readers.toml_reader import parse_toml
+    from engram.readers.data import MAX_SETTINGS_BYTES, parse_toml, read_text
 
     try:
         text = read_text(path, MAX_SETTINGS_BYTES)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.registry import all_agents
-from engram.agents.wiring.server import STORE_VARIABLES
+from engram.agents.agent import all_agents
+from engram.agents.wiring.registration import STORE_VARIABLES
 
 
 @pytest.fixture

@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 
 import engram
-from engram.agents.agent import CodingAgent
+from engram.agents.agent import CodingAgent, agent_names, agent_with_hooks, all_agents, find_agent, session_store
 from engram.agents.reference import rows, with_table
-from engram.agents.registry import agent_names, agent_with_hooks, all_agents, find_agent, session_store
 from engram.agents.sources.places import SourcePlaces
-from engram.agents.wiring.config_file import config_file
-from engram.agents.wiring.registration import unwire, wire
-from engram.agents.wiring.server import ServerCommand
+from engram.agents.wiring.registration import ServerCommand, config_file, unwire, wire
 from engram.agents.wiring.wiring_health import wiring_finding
 from engram.model.errors import InvalidInput
 from engram.recall.sources.catalog import SourceCatalog

@@ -11,7 +11,7 @@ import pytest
 from engram import Decision, Engram, Event, Hits, Injection, Memory, Recall
 from engram.aio import AsyncEngram
 from engram.model.errors import InvalidInput, NotFound, SecretRefused
-from engram.model.task import TaskRun
+from engram.model.records import TaskRun
 from engram.review.queue import ReviewItem
 from tests.aio.bounded import bounded
 

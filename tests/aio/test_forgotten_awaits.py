@@ -43,7 +43,7 @@ def test_an_unknown_argument_is_told_of_the_class_that_callers_know(files: dict[
 
 def test_a_worker_goes_on_when_the_store_is_free_again(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     troubles = [StoreBusy("another writer"), StoreBusy("another writer")]
-    monkeypatch.setattr("engram.aio.facets.pause_after", lambda number: 0.001 * number)
+    monkeypatch.setattr("engram.aio.engram.pause_after", lambda number: 0.001 * number)
 
     def work(jobs: Jobs, limit: int) -> WorkResult:
         if troubles:
@@ -67,7 +67,7 @@ def test_a_worker_goes_on_when_the_store_is_free_again(files: dict[str, Any], mo
 
 
 def test_a_worker_gives_up_on_a_store_that_stays_busy(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.aio.facets.pause_after", lambda number: 0.0)
+    monkeypatch.setattr("engram.aio.engram.pause_after", lambda number: 0.0)
 
     def work(jobs: Jobs, limit: int) -> WorkResult:
         raise StoreBusy("another writer")

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from engram.aio import threads as turns
-from engram.aio.threads import Turns
+from engram.aio import awaitable as turns
+from engram.aio.awaitable import Turns
 from tests.aio.bounded import LIMIT, Gate
 
 

@@ -11,7 +11,7 @@ import pytest
 from engram import Engram
 from engram.bench import beam, locomo, longmemeval
 from engram.bench.dataset import add_wordings
-from engram.bench.report import retrieval_text
+from engram.bench.figures import retrieval_text
 from engram.bench.retrieval import BenchQuestion, fill, measure
 from engram.bench.speed import measure as measure_speed
 from engram.bench.speed import parse_sizes

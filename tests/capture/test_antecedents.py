@@ -6,7 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.capture.extraction import JudgedSentence, consider
-from engram.capture.extraction.antecedents import (
+from engram.capture.extraction.references import (
     MAX_JOINED_CHARS,
     can_explain,
     has_open_reference,

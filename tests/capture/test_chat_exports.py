@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engram.agents.transcripts.transcript import Transcript
+from engram.agents.transcripts.session import Transcript
 from engram.capture.harvest import Harvester, HarvestReport
 from engram.capture.transcripts import chat_exports
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.import_links import RecordLinks
-from engram.capture.import_report import ImportReport
+from engram.capture.import_known import ImportReport
+from engram.capture.import_run import RecordLinks
 from tests.backends import Backend
 from tests.importing import imported_path, with_words
 

@@ -8,7 +8,7 @@ import pytest
 
 from engram import Engram, Memory
 from engram.capture.exporter import export_memory_v1
-from engram.capture.import_report import ImportReport
+from engram.capture.import_known import ImportReport
 from engram.capture.importer import Importer
 from engram.dialects.engram_yaml import dump
 from engram.dialects.source import ImportSource, stated_source

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.other_scopes import other_scopes
+from engram.capture.learn import other_scopes
 from engram.model.decision import Decision
 
 SQUASH = {

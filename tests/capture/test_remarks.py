@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engram.capture.extraction import ExtractedFact, JudgedSentence, consider
-from engram.capture.remarks import MAX_REMARK_WORDS, TranscriptFact, plain_facts, remarks
+from engram.capture.harvest import MAX_REMARK_WORDS, TranscriptFact, plain_facts, remarks
 
 AT = datetime(2026, 11, 2, 9, tzinfo=UTC)
 

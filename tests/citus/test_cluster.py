@@ -9,7 +9,8 @@ import pytest
 from psycopg import sql
 
 from engram import Engram
-from engram.store.postgres import adapters, distribution, schema
+from engram.store.postgres import connections, schema
+from engram.store.postgres import schema as distribution
 from engram.store.postgres.connections import connect
 from engram.store.postgres.schema import LATEST_SCHEMA, migrate, migrations, version_of
 from engram.store.postgres.setup import open_store, prepare_server
@@ -116,8 +117,8 @@ def test_every_statement_goes_to_one_shard(shared_database: str, tenant: str, ad
     for sent in [*recorder.sent.values(), *recorder.unsent(tenant)]:
         if sent.tables & tables and "%(tenant)s" in sent.text:
             with psycopg.connect(shared_database) as connection:
-                adapters.register_vectors(connection)
-                adapters.register_texts(connection)
+                connections.register_vectors(connection)
+                connections.register_texts(connection)
                 found[sent.text] = more_than_one_shard(sent.explained(connection))
     assert len(found) > 100
     assert {text: words for text, words in found.items() if words} == {}

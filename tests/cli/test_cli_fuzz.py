@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from engram.cli.main import LONG_RUNNING_VERBS, PROGRAM
-from engram.cli.parser import Parameter, parameters
+from engram.cli.main import LONG_RUNNING_VERBS, PROGRAM, Parameter, parameters
 from engram.verbs.declaration import Group, Option, Verb
 from tests.cli.conftest import Console
 from tests.properties import examples

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from engram.cli.main import PROGRAM
-from engram.cli.parser import HelpRequested, UsageError, read
+from engram.cli.main import PROGRAM, HelpRequested, UsageError, read
 
 PLAIN = (
     ["recall", "how do deploys work?"],

@@ -5,7 +5,7 @@ import pytest
 from engram import Engram
 from engram.cli import surface
 from engram.model.memory import Evidence, Memory
-from engram.review.retellings import store_retelling
+from engram.review.amendment import store_retelling
 from engram.settings import parse_setting, save_setting
 
 from .conftest import Console

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from engram.agents.sources.documents import Source
 from engram.agents.sources.places import SourcePlaces
-from engram.agents.sources.source import Source
 from engram.recall.sources import reader
 from tests.recall.sources.home import SourceHome
 

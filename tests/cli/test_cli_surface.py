@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from engram.cli.display import ago, escape_hidden, line
-from engram.cli.help import describe_parameters, full_help
-from engram.cli.main import PROGRAM
-from engram.cli.parser import parameters
-from engram.cli.reference import markdown
+from engram.cli.main import PROGRAM, parameters
+from engram.cli.reference import describe_parameters, full_help, markdown
 from engram.cli.surface import Surface, code_of
 from engram.model import errors
 from engram.verbs import SECTIONS

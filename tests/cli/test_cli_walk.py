@@ -13,7 +13,7 @@ import pytest
 
 from engram import Engram
 from engram.model.memory import Evidence, Memory
-from engram.review.retellings import store_retelling
+from engram.review.amendment import store_retelling
 
 from .conftest import Console
 from .terminal import on_terminal

@@ -14,9 +14,9 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreCorrupt
-from engram.model.task import Job
+from engram.model.records import Job
 from engram.sessions.jobs import MAX_JOB_ATTEMPTS, Jobs
-from engram.store.location import Server
+from engram.store.defaults import Server
 
 from .conftest import Console
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engram import Engram
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.model.errors import InvalidInput, NotFound
 
 

@@ -8,8 +8,8 @@ import pytest
 from engram import Engram
 from engram.model.errors import InvalidInput, ModelUnavailable
 from engram.model.hit import Hits
-from engram.recall.expansion import deep_search, permutations
 from engram.recall.query import SearchQuery
+from engram.recall.questions import deep_search, permutations
 
 
 def test_a_wording_finds_what_the_question_misses(mem: Engram) -> None:

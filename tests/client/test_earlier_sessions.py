@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from engram import Engram
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from tests.client.conftest import Clock
 
 SUMMARY = "Fixed the tokenizer; the grammar tests still fail on Windows because of line endings."

@@ -10,7 +10,7 @@ import pytest
 
 from engram import ContextUpdate, Engram, InvalidInput, Purged, Refused
 from engram.disk import write_temporary
-from engram.recall.prompt.context_markers import BEGIN, END
+from engram.recall.prompt.context_block import BEGIN, END
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.repositories import make_repository

@@ -9,7 +9,7 @@ import pytest
 
 from engram import AsyncEngram, Engram, Memory
 from engram.dialects import engram_yaml
-from engram.dialects.json_records import dump_json
+from engram.dialects.engram_yaml import dump_json
 from engram.model.errors import InvalidInput, Refused
 from tests.capture.test_chat_exports import TEA, claude, written
 

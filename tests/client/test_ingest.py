@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.capture.documents import read
+from engram.capture.documents import source
 from engram.model.errors import InvalidInput
-from engram.model.task import TASK_STATES
+from engram.model.records import TASK_STATES
 
 WORDS = "The tenant must pay within 5 days.\n"
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 def test_every_file_of_a_folder_that_is_not_read_is_named_with_its_reason(
     mem: Engram, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "MAX_FILE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(source, "MAX_FILE_BYTES", 1024 * 1024)
     (folder / "a.md").write_text(WORDS)
     (folder / "empty.md").write_bytes(b"")
     (folder / "blank.md").write_bytes(b" \n\t")

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.task import Job
+from engram.model.records import Job
 from engram.sessions.jobs import FIRST_WAIT, LEASE, MAX_JOB_ATTEMPTS, MAX_RETRY_WAIT, Jobs, wait_after
 from engram.text.content_hash import quote_hash
 from tests.client.conftest import Clock

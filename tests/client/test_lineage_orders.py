@@ -10,7 +10,7 @@ from engram import Engram
 from engram.decisions.versions import resolve_versions
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
-from engram.rules.eligibility import is_valid
+from engram.rules.lifecycle import is_valid
 from tests.clock import Clock
 
 OPERATIONS = ("add", "add", "add", "late", "revise", "forget", "forget", "undo", "undo", "purge")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from engram import Engram
 from engram.capture.documents import ingest
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.task import TASK_STATES
+from engram.model.records import TASK_STATES
 from engram.text.content_hash import quote_hash
 from engram.text.display import quoted_lines
 from tests.client.conftest import Clock
@@ -167,7 +167,7 @@ def test_reading_twice_is_reading_once(mem: Engram) -> None:
 
 def test_a_crash_in_the_middle_is_gone_on_from(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     whole_task, whole = read(mem)
-    monkeypatch.setattr(ingest, "SLICE", 1)
+    monkeypatch.setattr(ingest, "MAX_CHUNKS_PER_APPEND", 1)
     task = mem.start_task("Read again").id
 
     def crash(stage: str, done: int, total: int) -> None:

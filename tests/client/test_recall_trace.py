@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from engram import Engram
-from engram.model.usage import Use
+from engram.model.records import Use
 from engram.recall.recaller import Recall
 from engram.recall.trace import Trace
 

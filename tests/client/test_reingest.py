@@ -8,8 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.capture.documents import facts
-from engram.capture.documents.ingest import LongInput
-from engram.capture.documents.reingest import OP
+from engram.capture.documents.ingest import REREAD_OPERATION, LongInput
 from engram.capture.documents.source import Version, Versions
 from tests.clock import Clock
 
@@ -59,7 +58,7 @@ def test_what_a_changed_file_no_longer_states_is_out_of_force_and_said_to_be(
     assert "lease.md changed: 1 fact was superseded" in warning
     assert gone in warning
     assert mem.get(gone).status == "superseded"
-    assert mem.history(gone)[-1].op == OP
+    assert mem.history(gone)[-1].op == REREAD_OPERATION
     assert "no longer states" in mem.history(gone)[-1].reason
     assert second.manifest.data["superseded"] == 1
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engram import Engram, InvalidInput, Memory
-from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, RESERVED_EVENT_KEYS, RESERVED_MEMORY_KEYS
+from engram.model.arguments import CORROBORATED_BY, FORGET_REQUESTED, RESERVED_EVENT_KEYS, RESERVED_MEMORY_KEYS
 from engram.review.queue import request_forget
 
 RULE = "Deployments happen on weekdays only"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from engram import Engram
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
 from engram.sessions.sessions import Sessions
 

@@ -6,7 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.event import Session
+from engram.model.records import Session
 from tests.client.conftest import Clock
 
 

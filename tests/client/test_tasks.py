@@ -9,7 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, NotFound, SecretRefused
-from engram.model.task import FINISHED_STATES, TASK_STATES, TRANSITIONS
+from engram.model.records import FINISHED_STATES, TASK_STATES, TRANSITIONS
 from tests.backends import Backend
 from tests.client.conftest import Clock
 from tests.tables import table

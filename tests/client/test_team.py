@@ -7,8 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import NotFound
-from engram.store.files.store.backend import FilesStore
-from engram.store.files.store.team import trust
+from engram.store.files.store.backend import FilesStore, trust_team_files
 from tests.client.conftest import Clock
 from tests.homes import home_of
 from tests.repositories import make_repository
@@ -47,7 +46,7 @@ def test_what_i_wrote_i_trust_and_a_colleague_has_to_look_first(mine: Engram, re
         assert colleague.search("changelog") == []
         assert colleague.inject("write the changelog").items == ()
         assert isinstance(colleague.store, FilesStore)
-        trust(colleague.store, repository)
+        trust_team_files(colleague.store, repository)
         assert [hit.id for hit in colleague.search("changelog")] == [kept.id]
 
 

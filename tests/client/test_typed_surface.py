@@ -6,18 +6,17 @@ import sys
 
 import engram
 from engram.capture.draft import _FIELDS as SETTABLE
-from engram.model import errors, fields
-from engram.model.fields import SearchFilters
-from engram.model.memory import FORMS
+from engram.model import errors, memory
+from engram.model.memory import FORMS, SearchFilters
 from engram.recall.query import FILTERS
 
 
 def test_typed_arguments_are_those_that_are_accepted() -> None:
-    spelled = set(fields.ChangedFields.__annotations__)
+    spelled = set(memory.ChangedFields.__annotations__)
     parts = {part for form in FORMS for part in form}
     assert parts <= spelled
-    assert {fields.FIELD_ALIASES.get(name, name) for name in spelled} - {"agent_id", "user_id"} - parts == SETTABLE
-    filters = {fields.FILTER_ALIASES.get(name, name) for name in SearchFilters.__annotations__}
+    assert {memory.FIELD_ALIASES.get(name, name) for name in spelled} - {"agent_id", "user_id"} - parts == SETTABLE
+    filters = {memory.FILTER_ALIASES.get(name, name) for name in SearchFilters.__annotations__}
     assert filters - {"agent_id", "user_id"} == FILTERS
 
 

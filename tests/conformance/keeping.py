@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.store.new_events import NewEvent
+from engram.model.records import Event
+from engram.store.intake import NewEvent
 from engram.store.protocol import Candidates, Filters, Query, Store
 from engram.text.tokens import query_terms
 from tests.clock import Clock

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from engram import CaptureResult, Engram
-from engram.capture.buffer import CaptureBuffer
-from engram.capture.buffer_reader import MAX_TURN_FAILURES, BufferReader
+from engram.capture.buffer import MAX_TURN_FAILURES, BufferReader, CaptureBuffer
 from engram.capture.conversation import Conversations
 from engram.llm.model import LanguageModel, ModelSettings
+from engram.model.arguments import IN_BUFFER
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
 from engram.model.memory import Memory
-from engram.model.reserved_keys import IN_BUFFER
 from engram.sessions.jobs import FIRST_WAIT, LEASE
+from engram.store.intake import NewEvent
 from engram.store.ledger import ledger_scope
-from engram.store.new_events import NewEvent
 from engram.store.states import StoreSpend
 from tests.backends import Backend
 from tests.clock import Clock

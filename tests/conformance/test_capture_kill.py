@@ -10,7 +10,7 @@ import pytest
 
 from engram import Engram
 from engram.sessions.jobs import LEASE
-from engram.store.sources import utc_now
+from engram.store.defaults import utc_now
 from tests.backends import Backend, OnFiles, OnPostgres
 from tests.clock import Clock
 from tests.faults.processes import PATIENCE, ending, start

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from engram.model.event import Event, Session
+from engram.model.records import Event, Session
 from engram.sessions.observations import make_storable
 from engram.store.ledger import body_digest, chain_digest
 from engram.store.protocol import Filters, Store

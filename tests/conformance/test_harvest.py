@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
+from engram.agents.transcripts.session import Transcript, TranscriptTurn
 from engram.capture.harvest import Harvester, HarvestReport
 from engram.model.errors import InvalidInput, Refused, StoreUnreachable
 from engram.model.lazy import replace

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from engram.model.task import Job
+from engram.model.records import Job
 from engram.store.protocol import Store
 from engram.upkeep import upkeep
 from tests.backends import Backend

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from engram.disk import json_line
-from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.store.files.store import events as ledger_files
+from engram.model.records import Event, Session
+from engram.store.files.store import writer as ledger_files
 from engram.store.files.store.backend import FilesStore
 from engram.store.ledger import body_digest, chain_digest, decode_event, to_fields
 from engram.store.protocol import Store
@@ -222,7 +222,7 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(ledger_files, "_journal_end", crash)
-        patch.setattr("engram.store.postgres.ledger.checkpoint_entry", crash)
+        patch.setattr("engram.store.postgres.work.checkpoint_entry", crash)
         store.append_events(TALK, [said("Ann", "the last word", key="last")])
     for later in (store, backend.store()):
         assert later.verify_ledgers() == []

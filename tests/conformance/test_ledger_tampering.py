@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.protocol import Store
 from tests.backends import Backend
 from tests.conformance.keeping import Keep, said

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.memory import Memory
-from engram.store.files.store.team import trust
+from engram.store.files.store.backend import trust_team_files
 from engram.store.protocol import Filters, ProposalKeys, Store
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts
@@ -142,7 +142,7 @@ def test_what_a_repository_brings_holds_no_key_until_it_is_trusted(tmp_path: Pat
         assert any("not trusted" in warning for warning in mem.store.warnings)
         assert heads(mem.store) == [] and versions(mem.store) == []
         assert listed(mem.store, Filters(critical=True)) == []
-        trust(store_of(mem), tmp_path / "clone")
+        trust_team_files(store_of(mem), tmp_path / "clone")
         assert heads(mem.store) == ["On Sundays"]
 
 

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from engram.model.event import Session
-from engram.model.usage import Use
+from engram.model.records import Session, Use
 from engram.store.protocol import Store
 from engram.store.reports import Pruned
 from tests.clock import Clock

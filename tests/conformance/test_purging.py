@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from engram.model.event import Session
 from engram.model.memory import Association, Evidence
+from engram.model.records import Session
 from engram.store.protocol import Filters, Store
 from engram.text.content_hash import content_hash
 from tests.backends import Backend

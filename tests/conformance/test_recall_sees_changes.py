@@ -1,6 +1,6 @@
 """What a recall shares between its searches, and an index between two questions, ends with the next write."""
 
-from engram.recall.shared_reads import SharedReads
+from engram.recall.search import SharedReads
 from engram.store.protocol import Filters, Query
 from tests.backends import Backend
 

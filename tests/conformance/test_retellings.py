@@ -8,7 +8,7 @@ from engram import Engram
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
 from engram.model.lazy import replace
 from engram.model.memory import Evidence, Memory, Retelling
-from engram.review.retellings import store_retelling
+from engram.review.amendment import store_retelling
 from tests.agents.transcripts.written import claude_file
 from tests.backends import Backend
 

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from engram.model.errors import InvalidInput, StoreCorrupt
-from engram.model.event import Session
-from engram.model.task import Checkpoint, Job, TaskRun
+from engram.model.records import Checkpoint, Job, Session, TaskRun
 from engram.store.files.store.backend import FilesStore
 from engram.store.protocol import Store
 from tests.backends import Backend

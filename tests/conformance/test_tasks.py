@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.task import Checkpoint, Job, TaskRun, transition_task
+from engram.model.records import Checkpoint, Job, TaskRun, transition_task
 from engram.store.protocol import Store
 from tests.backends import Backend
 from tests.clock import Clock

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engram.graph.traversal import Step, walk
+from engram.graph.graph import Step, walk
 from engram.model.memory import Association, Memory
 from engram.store.protocol import Filters, Hops, Store
 from tests.clock import Clock

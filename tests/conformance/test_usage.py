@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from engram.model.usage import Use
+from engram.model.records import Use
 from engram.store.protocol import Store
 from tests.backends import Backend
 from tests.conformance.keeping import Keep

@@ -8,9 +8,7 @@ import pytest
 
 import engram
 from engram import ChangedMeanwhile, Engram, Memory, Refused
-from engram.decisions.change import OPERATIONS, TAKEN_BY, Change, Operation
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.decisions.execution import OPERATIONS, TAKEN_BY, Change, LockedMemories, Operation, execute_change
 from tests.backends import Backend
 from tests.relations import LIKELY, changes, choose
 

@@ -14,7 +14,7 @@ from engram.model.memory import (
     Feedback,
     Memory,
 )
-from engram.rules.cues import normalize_cues
+from engram.rules.labels import normalize_cues
 
 MISREAD = (
     *("2026-01-31", "2026-01-31T10:00:00Z", "2001-12-14 21:59:43.10 -5", "12:30:45", "190:20:30", "1:30.5"),

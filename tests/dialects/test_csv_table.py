@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.dialects.csv_table import read_table
+from engram.dialects.record_files import read_table
 from engram.dialects.source import ImportSource
 from engram.model.errors import InvalidInput
 

@@ -4,9 +4,8 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engram.dialects.engram_yaml import dump, load
+from engram.dialects.engram_yaml import MEMORY_KEYS, dump, load, to_mapping
 from engram.dialects.plur.entry import engram_type, plur_status, plur_type
-from engram.dialects.record import MEMORY_KEYS, to_mapping
 from engram.model.memory import STATUSES, Feedback, Memory
 from tests.tables import table
 

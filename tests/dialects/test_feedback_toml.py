@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from engram.client import Engram
 from engram.dialects.feedback_toml import as_exported, read_toml, render_toml
 from engram.model.errors import InvalidInput
-from engram.model.forms import FORM_PARTS
 from engram.model.memory import Memory, render_form
+from engram.model.types import FORM_PARTS
 from tests.tables import table
 
 README = """schema_version = 2

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.dialects.json_records import dump_json
-from engram.dialects.record import from_mapping
+from engram.dialects.engram_yaml import dump_json, from_mapping
 from engram.model.memory import Memory
 from tests.properties import examples
 

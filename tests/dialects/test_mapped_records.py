@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engram.dialects.mapped_records import parse_timestamp
+from engram.dialects.record_files import parse_timestamp
 from engram.model.errors import InvalidInput
 from tests.tables import table
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.dialects.notes import is_notes, name_for, read_notes
-from engram.dialects.notes.note import note_of, read_note
-from engram.dialects.notes.note_file import parse_note, render_note
+from engram.dialects.notes.note_files import note_of, parse_note, read_note, render_note
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from tests.dialects.memories import text

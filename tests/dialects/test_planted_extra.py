@@ -9,9 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.dialects.memory_v1 import CURATED, MemoryItem, dump
-from engram.dialects.memory_v1.item import KEYS
-from engram.dialects.notes.note import ORDER, note_of, read_note
-from engram.dialects.notes.note_file import parse_note, render_note
+from engram.dialects.memory_v1.memory_files import KEYS
+from engram.dialects.notes.note_files import ORDER, note_of, parse_note, read_note, render_note
 from engram.dialects.plur import from_plur, to_plur
 from engram.dialects.plur.directory import to_episode
 from engram.model.errors import InvalidInput

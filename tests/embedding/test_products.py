@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import engram
-from engram.embedding.products import cross_products, dot, multiply, products, scores
-from engram.embedding.protocol import EmbedderError, unit_rows
+from engram.embedding.vectors import EmbedderError, cross_products, dot, multiply, products, scores, unit_rows
 from tests.tables import table
 
 PACKAGE = Path(engram.__file__).parent
@@ -53,7 +52,7 @@ def test_only_one_module_multiplies_matrices() -> None:
         if path not in MAY_MULTIPLY
         for line in _product_lines(path)
     ]
-    assert not found, f"use engram.embedding.products.dot: {found}"
+    assert not found, f"use engram.embedding.vectors.dot: {found}"
 
 
 def _product_lines(path: Path) -> Iterator[int]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engram.embedding import Embedder, EmbedderError, static
 from engram.embedding.static import DIMENSIONS, TOKENS_READ, StaticEmbedder
-from engram.embedding.tokenizer import DATA
+from engram.embedding.word_pieces import DATA
 
 LARGEST_PACKAGE_DATA = 16_000_000
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.embedding import tokenizer
-from engram.embedding.tokenizer import DATA, Vocabulary, WordRows, count_tokens, vocabulary, words
+from engram.embedding import word_pieces
+from engram.embedding.word_pieces import DATA, Vocabulary, WordRows, count_tokens, vocabulary, words
 from tests.tables import table
 
 
@@ -47,14 +47,14 @@ def test_a_word_of_a_script_the_vocabulary_lacks_has_no_rows() -> None:
 
 
 def test_a_run_of_letters_too_long_to_be_a_word_has_no_rows() -> None:
-    assert spelled("a" * (tokenizer.LONGEST_WORD + 1)) == []
-    assert spelled("a" * tokenizer.LONGEST_WORD) != []
+    assert spelled("a" * (word_pieces.LONGEST_WORD + 1)) == []
+    assert spelled("a" * word_pieces.LONGEST_WORD) != []
 
 
 def test_searching_and_the_dictionary_know_the_same_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = ["the", "##ing", "zebra", "!", "東", "##ß", "not-a-piece", "", "~", "\uffff", "x" * 40]
     searched = [Vocabulary(DATA / "vocabulary.txt").row(piece) for piece in pieces]
-    monkeypatch.setattr(tokenizer, "SEARCHED_PIECES", 0)
+    monkeypatch.setattr(word_pieces, "SEARCHED_PIECES", 0)
     looked_up = [Vocabulary(DATA / "vocabulary.txt").row(piece) for piece in pieces]
     assert searched == looked_up
     assert [row is None for row in searched] == [False] * 5 + [piece not in {"##ß", "~"} for piece in pieces[5:]]
@@ -67,7 +67,7 @@ def test_every_line_of_the_vocabulary_finds_its_own_row() -> None:
 
 
 def test_the_cache_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer, "CACHED_WORDS", 10)
+    monkeypatch.setattr(word_pieces, "CACHED_WORDS", 10)
     rows = WordRows()
     for number in range(100):
         assert rows[f"word{number}"]
@@ -106,7 +106,7 @@ def test_two_texts_apart_count_as_the_sum_of_both(first: str, second: str) -> No
 
 def test_counting_tokens_loads_neither_numpy_nor_the_vectors() -> None:
     program = (
-        "import sys; from engram.embedding.tokenizer import count_tokens; "
+        "import sys; from engram.embedding.word_pieces import count_tokens; "
         "assert count_tokens('hello world') == 2; print('numpy' in sys.modules)"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.sessions.jobs import LEASE
-from engram.store.sources import utc_now
+from engram.store.defaults import utc_now
 from tests.faults.consistency import assert_consistent, scratch
 from tests.faults.processes import Zygote, ending, start
 from tests.faults.workers.capture_zygote import SESSION

@@ -9,7 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, StoreCorrupt
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.files.store.backup import restore
 from engram.store.home import scope_folder
 from tests.faults.consistency import assert_consistent

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.model.event import Event
-from engram.model.task import Checkpoint, Job
+from engram.model.records import Checkpoint, Event, Job
 from tests.faults.consistency import assert_consistent, scratch
 from tests.faults.processes import Zygote, ending, start
 

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.decision import Outcome
-from engram.store.files.store.team import distrust, team_files, trust
+from engram.store.files.store.backend import distrust_team, team_files, trust_team_files
 from tests.faults.consistency import assert_consistent, store_of
 from tests.repositories import make_repository
 
@@ -72,7 +72,7 @@ def test_an_untrusted_memory_does_not_keep_its_reader_from_learning(tmp_path: Pa
 def test_trust_is_for_exactly_one_content(tmp_path: Path, repository: Path) -> None:
     path = _write(repository, "ENG-2026-0101-111111111111", RULE)
     with _open(tmp_path, repository) as mem:
-        listed = trust(store_of(mem), repository)
+        listed = trust_team_files(store_of(mem), repository)
         assert [item.path for item in listed] == [path]
         assert _finds(mem, RULE)
     with _open(tmp_path, repository) as mem:
@@ -81,16 +81,16 @@ def test_trust_is_for_exactly_one_content(tmp_path: Path, repository: Path) -> N
         assert not _finds(mem, POISON)
     with _open(tmp_path, repository) as mem:
         assert not _finds(mem, POISON) and not _finds(mem, RULE)
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
         assert _finds(mem, POISON)
-        distrust(store_of(mem), repository)
+        distrust_team(store_of(mem), repository)
         assert not _finds(mem, POISON)
 
 
 def test_a_pull_read_from_elsewhere_is_not_trusted_either(tmp_path: Path, repository: Path) -> None:
     path = _write(repository, "ENG-2026-0101-111111111111", RULE)
     with _open(tmp_path, repository) as mem:
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
     path.write_text(path.read_text().replace(RULE, POISON))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -108,7 +108,7 @@ def test_files_that_a_pull_moves_or_removes_are_followed(tmp_path: Path, reposit
     first = _write(repository, "ENG-2026-0101-111111111111", RULE)
     second = _write(repository, "ENG-2026-0101-222222222222", "Branches are named after their ticket")
     with _open(tmp_path, repository) as mem:
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
         first.rename(first.with_name("moved.yaml"))
         second.unlink()
         store_of(mem).sync_team(repository / ".engram" / "engrams")
@@ -121,7 +121,7 @@ def test_using_a_teams_memory_changes_no_file_of_it(tmp_path: Path, repository: 
     path = _write(repository, "ENG-2026-0101-111111111111", RULE)
     before = path.read_bytes()
     with _open(tmp_path, repository) as mem:
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
         with mem.session(RULE, scope="project:acme/api") as session:
             assert RULE in session.injection.text
             session.feedback("ENG-2026-0101-111111111111", "positive")
@@ -132,7 +132,7 @@ def test_using_a_teams_memory_changes_no_file_of_it(tmp_path: Path, repository: 
 def test_what_its_reader_changes_in_a_teams_file_stays_trusted(tmp_path: Path, repository: Path) -> None:
     path = _write(repository, "ENG-2026-0101-111111111111", RULE)
     with _open(tmp_path, repository) as mem:
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
         mem.update("ENG-2026-0101-111111111111", statement=POISON)
         assert POISON in path.read_text()
         mem.rebuild_index()
@@ -160,7 +160,7 @@ def test_during_a_merge_conflict_the_last_trusted_version_stays_current(tmp_path
     path.write_text(path.read_text().replace("imperative mood", "present tense"))
     _git(repository, "commit", "-qam", "ours")
     with _open(tmp_path, repository) as mem:
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
         trusted = RULE.replace("imperative mood", "present tense")
         assert _finds(mem, trusted)
 
@@ -176,7 +176,7 @@ def test_during_a_merge_conflict_the_last_trusted_version_stays_current(tmp_path
         path.write_text(f"- id: ENG-2026-0101-111111111111\n  statement: {RULE}\n")
         store_of(mem).sync_team(repository / ".engram" / "engrams")
         assert not _finds(mem, RULE), "a resolution is new content"
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
         assert _finds(mem, RULE) and _finds(mem, "Branches are named after their ticket")
         assert other.exists() and mem.upkeep.sync().problems == []
     assert_consistent_home(tmp_path)
@@ -193,5 +193,5 @@ def test_links_in_a_team_store_lead_nowhere(tmp_path: Path, repository: Path) ->
     (folder / "shared" / "link.yaml").symlink_to(outside)
     (folder / "linked").symlink_to(tmp_path, target_is_directory=True)
     with _open(tmp_path, repository) as mem:
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
         assert not _finds(mem, POISON)

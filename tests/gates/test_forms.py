@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from engram.gates.form_quality import form_problems
-from engram.gates.forms import compare_forms
+from engram.gates.comparison import compare_forms
+from engram.gates.quality import form_problems
 from engram.model.memory import Memory, render_form
 
 

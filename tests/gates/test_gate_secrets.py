@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates.secrets import assignments, high_entropy
+from engram.gates.secrets import assignments, bare_secrets
+from engram.gates.secrets.forms import Likeness, changes, likeness
 from engram.gates.secrets.scan import find_secrets, redact, secrets_problem, suspects
-from engram.gates.secrets.values import Likeness, changes, likeness
 from engram.model.memory import Anchor, Memory
 from tests.gates.samples import made
 from tests.tables import table
@@ -350,7 +350,7 @@ def test_each_value_without_a_name_is_looked_at_a_few_times_at_most(unit: str, m
         looked_at += len(value)
         return judge_value(value)
 
-    monkeypatch.setattr(high_entropy, "changes", counted)
+    monkeypatch.setattr(bare_secrets, "changes", counted)
     text = unit * (50_000 // len(unit))
     find_secrets(text)
     assert looked_at <= 16 * len(text)

@@ -3,8 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates.proposal import MAX_ADDED_BYTES, MAX_STATEMENT_CHARS, GateSettings
-from engram.gates.shape import added_problem, scope_problem, statement_problem
+from engram.gates.proposal import (
+    MAX_ADDED_BYTES,
+    MAX_STATEMENT_CHARS,
+    GateSettings,
+    added_problem,
+    scope_problem,
+    statement_problem,
+)
 from engram.model.memory import Memory
 from tests.tables import table
 

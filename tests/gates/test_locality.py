@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.gates.locality import ProjectPlace, locality
+from engram.gates.nature import ProjectPlace, locality
 
 PLACE = ProjectPlace("project:acme/billing", lambda path: path in ("src/app.py", "Makefile", "docs/adr/"))
 OF_THE_PROJECT = [

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.gates.secrets import scan
+from engram.gates.secrets.exemptions import Cut, Shortened, shorten_repetitions
 from engram.gates.secrets.forms import Secret, hints_in
-from engram.gates.secrets.repetition import Cut, Shortened, shorten_repetitions
 from engram.gates.secrets.scan import _find_in_folded, find_secrets, redact
 from engram.text.confusables import fold_with_positions
 from tests.hostile import PIECES

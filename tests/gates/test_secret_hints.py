@@ -9,10 +9,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates.secrets import forms, high_entropy, prose
+from engram.gates.proposal import RECORD_SEPARATOR
+from engram.gates.secrets import bare_secrets, forms, prose
 from engram.gates.secrets.forms import hints_in
 from engram.gates.secrets.scan import find_candidates
-from engram.gates.shape import RECORD_SEPARATOR
 from engram.models.credentials import MARGIN, MODEL, TextTokens
 from tests.gates.samples import samples
 
@@ -112,7 +112,7 @@ def test_only_runs_without_digits_are_passed_in_any_text(text: str, size: int) -
 
 
 def runs_with_digits(text: str) -> list[tuple[int, str]]:
-    found = [(match.start("token"), match["token"]) for match in high_entropy._TOKEN.finditer(text) if match["token"]]
+    found = [(match.start("token"), match["token"]) for match in bare_secrets._TOKEN.finditer(text) if match["token"]]
     return [(start, token) for start, token in found if re.search("[0-9]", token)]
 
 

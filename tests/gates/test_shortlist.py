@@ -2,7 +2,7 @@
 
 from math import nan
 
-from engram.decisions.known import propose
+from engram.decisions.admission import propose
 from engram.gates.proposal import Neighbour
 from engram.gates.shortlist import MAX_COMPARED, MAX_NEAREST, shortlist
 from engram.model.memory import Memory

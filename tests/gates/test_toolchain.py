@@ -1,7 +1,6 @@
 """Whether a sentence says what a project uses for what: two tables of sentences."""
 
-from engram.gates.locality import ProjectPlace, locality
-from engram.gates.toolchain import toolchain
+from engram.gates.nature import ProjectPlace, locality, toolchain
 
 PLACE = ProjectPlace("project:acme/billing", lambda path: False)
 OF_THE_PROJECT = """

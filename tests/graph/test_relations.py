@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from engram.dialects.engram_yaml import _ASSOCIATION, from_mapping
 from engram.dialects.fields import Block
-from engram.dialects.record import _ASSOCIATION, from_mapping
 from engram.graph.graph import check_metadata, check_weight, hops
 from engram.model import relations
 from engram.model.arguments import checked_limit

@@ -1,7 +1,7 @@
 """Relations as lines of a prompt, and the walks of several seeds as one answer."""
 
-from engram.embedding.tokenizer import count_tokens
-from engram.graph.traversal import ReachedMemory, Step, merge_steps, render_reached
+from engram.embedding.word_pieces import count_tokens
+from engram.graph.graph import ReachedMemory, Step, merge_steps, render_reached
 from engram.model.memory import Memory
 
 DECISION = Memory("ENG-1", "Use Postgres", type="decision")

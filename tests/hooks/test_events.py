@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from engram.hooks import digest, payload, prompt, reminder, runner
+from engram.hooks import place as payload
+from engram.hooks import prompt, runner, session_memo, session_start
 from engram.hooks.place import HookPlace
 from engram.settings import parse_setting, read_settings, save_setting
-from engram.store import hook_log
-from engram.upkeep.hook_health import hook_findings
+from engram.store import hook_files
+from engram.upkeep.upkeep import hook_findings
 
 from .conftest import Hooked
 
@@ -54,7 +55,7 @@ def test_without_a_store_a_session_starts_and_none_is_created(hooked: Hooked) ->
 def test_a_store_without_memories_is_said_to_hold_nothing(hooked: Hooked) -> None:
     with hooked.open() as mem:
         mem.forget(mem.add("Deploys go through staging").id)
-    assert hooked("session-start").startswith(digest.EMPTY)
+    assert hooked("session-start").startswith(session_start.EMPTY)
 
 
 def test_an_answer_is_in_utf_8_whatever_the_encoding_of_the_terminal_is(hooked: Hooked) -> None:
@@ -121,7 +122,7 @@ def test_after_compaction_the_session_gets_again_what_it_had(hooked: Hooked) -> 
     hooked.learned(DEPLOYS, SITUATION)
     hooked("prompt", prompt=TASK)
     text = hooked("session-start", source="compact")
-    assert text.startswith(digest.COMPACTED)
+    assert text.startswith(session_start.COMPACTED)
     assert DEPLOYS in text
 
 
@@ -137,7 +138,7 @@ def test_after_compaction_the_session_gets_again_what_it_had(hooked: Hooked) -> 
     ],
 )
 def test_work_ends_with_any_of_these_commands(hooked: Hooked, command: str) -> None:
-    assert hooked("post-tool", tool_calls=[{"tool_input": {"command": command}}]) == reminder.REMINDER
+    assert hooked("post-tool", tool_calls=[{"tool_input": {"command": command}}]) == session_memo.REMINDER
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_no_work_ends_with_these(hooked: Hooked, command: str) -> None:
 
 def test_a_commit_is_followed_by_one_reminder(hooked: Hooked) -> None:
     calls = [{"tool_name": "Bash", "tool_input": {"command": "git commit -m done"}, "tool_response": "[main 1] done"}]
-    assert hooked("post-tool", hook_event_name="PostToolBatch", tool_calls=calls) == reminder.REMINDER
+    assert hooked("post-tool", hook_event_name="PostToolBatch", tool_calls=calls) == session_memo.REMINDER
     assert hooked("post-tool", hook_event_name="PostToolBatch", tool_calls=calls) == ""
 
 
@@ -188,7 +189,7 @@ def test_a_paused_store_says_so_at_the_start_and_nothing_else(hooked: Hooked) ->
     hooked.learned(DEPLOYS, SITUATION)
     with hooked.open() as mem:
         mem.upkeep.pause()
-    assert hooked("session-start") == digest.PAUSED
+    assert hooked("session-start") == session_start.PAUSED
     assert hooked("prompt", prompt=TASK) == ""
     assert hooked("stop") == ""
     assert not (hooked.home / "state" / "spool").exists()
@@ -202,7 +203,7 @@ def test_any_project_path_is_served(hooked: Hooked, name: str, event: str) -> No
     place.mkdir(parents=True)
     text = hooked(event, cwd=str(place), prompt=TASK)
     assert bool(text) == (event != "stop")
-    assert hook_log.failures(hook_log.path_of(hooked.home)) == []
+    assert hook_files.read_failures(hook_files.failure_log(hooked.home)) == []
 
 
 def test_a_project_that_is_gone_is_served(hooked: Hooked) -> None:
@@ -246,7 +247,7 @@ def test_every_event_is_given_less_time_than_the_harness_gives() -> None:
 
 def test_a_hook_that_takes_too_long_gives_up(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(runner.SECONDS, "post-tool", 0.2)
-    monkeypatch.setattr(reminder, "remind", lambda *_: signal.pause())
+    monkeypatch.setattr(session_memo, "remind", lambda *_: signal.pause())
     assert hooked("post-tool") == ""
     assert "took longer than 0.2 seconds" in hooked.finding().message
 
@@ -259,7 +260,7 @@ def test_a_store_on_a_server_is_not_mistaken_for_the_one_here(hooked: Hooked, mo
     place = HookPlace()
     assert place.is_server
     assert prompt.find_matching_memories(place, TASK, str(hooked.project)) == []
-    assert DEPLOYS not in digest.start_session(place, payload.read_payload(given))
+    assert DEPLOYS not in session_start.start_session(place, payload.read_payload(given))
 
 
 def test_with_a_store_on_a_server_the_session_and_the_doctor_say_that_prompts_get_no_memories(
@@ -268,11 +269,11 @@ def test_with_a_store_on_a_server_the_session_and_the_doctor_say_that_prompts_ge
     monkeypatch.setenv("ENGRAM_URL", "postgresql://nowhere.invalid/engram")
     monkeypatch.setenv("ENGRAM_HOME", str(hooked.home))
     place, started = HookPlace(), payload.HookPayload(session="s1", cwd=str(hooked.project))
-    assert digest.NO_PROMPT_RECALL in digest.start_session(place, started)
+    assert session_start.NO_PROMPT_RECALL in session_start.start_session(place, started)
     (hooked.home / "state" / "hooks").mkdir(parents=True)
     assert "no memories are added to prompts" in hook_findings(None)[0].message
     (hooked.home / "config.toml").write_text("[hooks]\nprompt_recall = false\n")
-    assert digest.NO_PROMPT_RECALL not in digest.start_session(place, started)
+    assert session_start.NO_PROMPT_RECALL not in session_start.start_session(place, started)
     assert "prompts" not in hook_findings(None)[0].message
 
 

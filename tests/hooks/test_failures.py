@@ -8,7 +8,7 @@ import pytest
 
 from engram.cli.main import main
 from engram.hooks import prompt, runner
-from engram.store import hook_log
+from engram.store import hook_files
 
 from .conftest import Hooked
 
@@ -68,7 +68,7 @@ def test_a_secret_in_a_failure_is_not_kept(hooked: Hooked, monkeypatch: pytest.M
 
     monkeypatch.setattr(runner, "_handle_event", failing)
     hooked("stop")
-    kept = hook_log.path_of(hooked.home).read_text("utf-8")
+    kept = hook_files.failure_log(hooked.home).read_text("utf-8")
     assert "RuntimeError" in kept
     assert "hunter2secret" not in kept
 
@@ -83,7 +83,7 @@ def test_fields_of_the_wrong_type_are_ignored(hooked: Hooked) -> None:
     }
     for event in ("prompt", "post-tool", "stop", "session-start"):
         hooked.raw(event, json.dumps(given).encode())
-    assert hook_log.failures(hook_log.path_of(hooked.home)) == []
+    assert hook_files.read_failures(hook_files.failure_log(hooked.home)) == []
 
 
 def test_a_store_of_a_newer_version_is_reported_and_left_alone(hooked: Hooked) -> None:
@@ -104,14 +104,14 @@ def test_an_index_that_is_only_being_made_is_no_failure(hooked: Hooked, event: s
     sqlite3.connect(index).close()
     index.touch()
     hooked(event, prompt="please deploy the payments service", source="compact")
-    assert hook_log.failures(hook_log.path_of(hooked.home)) == []
+    assert hook_files.read_failures(hook_files.failure_log(hooked.home)) == []
 
 
 def test_where_the_home_cannot_be_written_the_failure_is_kept_in_the_cache(hooked: Hooked) -> None:
     hooked.learned("Deploys go through staging")
     blocked = hooked.home / "state" / "spool"
     blocked.write_text("")
-    hook_log.path_of(hooked.home).mkdir()
+    hook_files.failure_log(hooked.home).mkdir()
     assert hooked("stop") == ""
     assert not hooked.finding().ok
     assert "stop failed" in hooked.finding().message
@@ -123,7 +123,7 @@ def test_where_nothing_can_be_written_a_sessions_start_reports_its_own_failure(
     def failing(*_: object) -> str:
         raise RuntimeError("the disk is gone")
 
-    for log in hook_log.logs_of(hooked.home, hooked.cache):
+    for log in hook_files.failure_logs(hooked.home, hooked.cache):
         log.mkdir(parents=True)
     monkeypatch.setattr(runner, "_handle_event", failing)
     assert "Engram's hook session-start failed: “RuntimeError: the disk is gone”" in hooked("session-start")
@@ -136,7 +136,7 @@ def test_where_home_and_cache_cannot_be_written_failures_are_still_told_once_and
     hooked.learned("Deploys go through staging")
     for blocked in (hooked.home / "state" / "spool", hooked.home / "state" / "hooks", hooked.cache / "hooks.json"):
         blocked.write_text("")
-    hook_log.path_of(hooked.home).mkdir()
+    hook_files.failure_log(hooked.home).mkdir()
     (hooked.cache / "hooks.json").unlink()
     (hooked.cache / "hooks.json").mkdir()
     assert hooked("stop") == ""
@@ -148,14 +148,14 @@ def test_where_home_and_cache_cannot_be_written_failures_are_still_told_once_and
 
 
 def test_a_temporary_folder_that_others_may_write_is_not_used(hooked: Hooked, tmp_path: Path) -> None:
-    (folder,) = hook_log.temporary_folders()
+    (folder,) = hook_files.temporary_folders()
     folder.mkdir(parents=True, mode=0o700)
-    assert hook_log.temporary_folders() == [folder]
+    assert hook_files.temporary_folders() == [folder]
     folder.chmod(0o777)
-    assert hook_log.temporary_folders() == []
+    assert hook_files.temporary_folders() == []
     folder.rmdir()
     folder.symlink_to(tmp_path)
-    assert hook_log.temporary_folders() == []
+    assert hook_files.temporary_folders() == []
 
 
 def test_an_index_that_cannot_be_written_is_not_called_damaged(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_an_index_that_cannot_be_written_is_not_called_damaged(hooked: Hooked, m
     hooked.learned("Deploys go through staging")
     monkeypatch.setattr("engram.hooks.memory_index.MemoryIndex.__init__", refused)
     assert hooked("prompt", prompt="please deploy the payments service") == ""
-    (failure,) = hook_log.failures(hook_log.path_of(hooked.home))
+    (failure,) = hook_files.read_failures(hook_files.failure_log(hooked.home))
     assert "set ENGRAM_CACHE to a folder that you can write" in failure.message
     assert "Corrupt" not in failure.message
 
@@ -187,6 +187,6 @@ def test_settings_with_a_mistake_turn_recall_at_prompts_off_and_the_session_says
 @pytest.mark.parametrize("number", ["1e999", "-1e300", "1e200"])
 def test_a_number_that_nobody_wrote_does_not_stop_the_doctor(hooked: Hooked, number: str) -> None:
     hooked.learned("Deploys go through staging")
-    log = hook_log.path_of(hooked.home)
+    log = hook_files.failure_log(hooked.home)
     log.write_text(f'{{"prompt": {{"message": "x", "at": {number}, "count": {number}}}}}')
     assert "prompt failed" in hooked.finding().message

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engram.embedding.plain import BITS, PlainTable, code_of_values
 from engram.embedding.static import StaticEmbedder
+from engram.embedding.word_pieces import BITS, PlainTable, code_of_values
 from engram.hooks import memory_index
 from engram.hooks.memory_index import MemoryIndex, vectors_of
 from engram.hooks.prompt import ranked_memories

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from engram.capture.transcripts.harvest_lock import harvest_lock
+from engram.capture.transcripts.harvest_run import harvest_lock
 from engram.cli.main import main
-from engram.client import capture_verbs
-from engram.client.capture_verbs import ANOTHER_HARVEST
-from engram.hooks.drain import drain
+from engram.client import source_verbs
+from engram.client.source_verbs import ANOTHER_HARVEST
 from engram.hooks.place import HookPlace
+from engram.hooks.session_start import drain
 from engram.model.errors import Refused
-from engram.store import spool
+from engram.store import hook_files
 
 from .conftest import Hooked
 
@@ -33,7 +33,7 @@ def transcript(folder: Path, name: str = "s1", said: str = SAID) -> Path:
 @pytest.mark.parametrize("event", ["stop", "pre-compact", "session-end"])
 def test_a_session_waits_without_any_of_its_text(hooked: Hooked, event: str) -> None:
     hooked(event, prompt="secret words", last_assistant_message="more words")
-    (file,) = spool.folder(hooked.home).iterdir()
+    (file,) = hook_files.spool_folder(hooked.home).iterdir()
     assert "words" not in file.read_text()
     assert json.loads(file.read_text())["transcript"] == str(hooked.project / "s1.jsonl")
 
@@ -42,14 +42,14 @@ def test_a_session_of_many_turns_waits_once(hooked: Hooked) -> None:
     for event in ("stop", "stop", "session-end"):
         hooked(event)
     hooked("stop", session_id="another")
-    assert spool.count_waiting(hooked.home) == 2
+    assert hook_files.count_waiting(hooked.home) == 2
 
 
 def test_session_ids_that_are_no_file_names_stay_apart(hooked: Hooked) -> None:
     for session in ("../../etc", "..", "a b", "a c", ""):
         hooked("stop", session_id=session)
-    assert spool.count_waiting(hooked.home) == 5
-    assert {file.parent for file in hooked.home.rglob("*etc*")} == {spool.folder(hooked.home)}
+    assert hook_files.count_waiting(hooked.home) == 5
+    assert {file.parent for file in hooked.home.rglob("*etc*")} == {hook_files.spool_folder(hooked.home)}
 
 
 def test_a_harvest_of_the_spool_reads_its_transcripts_alone(hooked: Hooked) -> None:
@@ -60,7 +60,7 @@ def test_a_harvest_of_the_spool_reads_its_transcripts_alone(hooked: Hooked) -> N
         found = mem.harvest_spooled()
     assert found.sessions == 1
     assert [fact.outcome for fact in found.facts] == ["proposed"]
-    assert spool.count_waiting(hooked.home) == 0
+    assert hook_files.count_waiting(hooked.home) == 0
 
 
 @pytest.mark.parametrize("path", [f"/{'x' * 300}.jsonl", "/a\0b.jsonl", "/\ud83d.jsonl"])
@@ -71,7 +71,7 @@ def test_a_path_that_no_file_can_have_holds_up_no_other_session(hooked: Hooked, 
     with hooked.open() as mem:
         found = mem.harvest_spooled()
     assert [fact.outcome for fact in found.facts] == ["proposed"]
-    assert list(spool.folder(hooked.home).iterdir()) == []
+    assert list(hook_files.spool_folder(hooked.home).iterdir()) == []
 
 
 def test_an_ordinary_harvest_empties_the_spool(hooked: Hooked) -> None:
@@ -79,7 +79,7 @@ def test_an_ordinary_harvest_empties_the_spool(hooked: Hooked) -> None:
     hooked("stop")
     with hooked.open() as mem:
         assert mem.harvest().count("proposed") == 1
-    assert spool.count_waiting(hooked.home) == 0
+    assert hook_files.count_waiting(hooked.home) == 0
 
 
 def test_a_dry_run_leaves_the_spool_alone(hooked: Hooked) -> None:
@@ -87,7 +87,7 @@ def test_a_dry_run_leaves_the_spool_alone(hooked: Hooked) -> None:
     hooked("stop")
     with hooked.open() as mem:
         mem.harvest(dry_run=True)
-    assert spool.count_waiting(hooked.home) == 1
+    assert hook_files.count_waiting(hooked.home) == 1
 
 
 def test_a_missing_transcript_is_reported_and_waits_no_longer(hooked: Hooked) -> None:
@@ -95,7 +95,7 @@ def test_a_missing_transcript_is_reported_and_waits_no_longer(hooked: Hooked) ->
     with hooked.open() as mem:
         found = mem.harvest_spooled()
     assert "is gone" in found.problems[0]
-    assert spool.count_waiting(hooked.home) == 0
+    assert hook_files.count_waiting(hooked.home) == 0
 
 
 def test_a_missing_transcript_that_a_session_start_meets_is_reported_by_the_next(hooked: Hooked) -> None:
@@ -108,10 +108,10 @@ def test_a_missing_transcript_that_a_session_start_meets_is_reported_by_the_next
 
 def test_an_entry_of_a_newer_version_is_left_to_it(hooked: Hooked) -> None:
     hooked("stop")
-    (entry,) = spool.folder(hooked.home).glob("*.json")
-    entry.write_text(json.dumps({**json.loads(entry.read_text()), "version": spool.VERSION + 1}))
+    (entry,) = hook_files.spool_folder(hooked.home).glob("*.json")
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), "version": hook_files.VERSION + 1}))
     before = entry.read_bytes()
-    assert list(spool.claim_waiting(hooked.home)) == []
+    assert list(hook_files.claim_waiting(hooked.home)) == []
     assert entry.read_bytes() == before
 
 
@@ -120,15 +120,15 @@ def test_when_the_time_is_over_the_rest_waits(hooked: Hooked) -> None:
         hooked("stop", session_id=name, transcript_path=str(transcript(hooked.project, name)))
     with hooked.open() as mem:
         mem.harvest_spooled(seconds=0)
-    assert spool.count_waiting(hooked.home) == 2
+    assert hook_files.count_waiting(hooked.home) == 2
 
 
 def test_an_entry_whose_harvest_fails_waits_again(hooked: Hooked) -> None:
     hooked("stop")
-    (claim,) = spool.claim_waiting(hooked.home)
-    assert spool.count_waiting(hooked.home) == 0
+    (claim,) = hook_files.claim_waiting(hooked.home)
+    assert hook_files.count_waiting(hooked.home) == 0
     claim.release()
-    assert spool.count_waiting(hooked.home) == 1
+    assert hook_files.count_waiting(hooked.home) == 1
 
 
 CLAIM = """
@@ -147,23 +147,23 @@ def test_the_claim_of_a_killed_process_is_free_at_once(hooked: Hooked) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"1\n"
-        assert (spool.count_waiting(hooked.home), list(spool.claim_waiting(hooked.home))) == (0, [])
+        assert (hook_files.count_waiting(hooked.home), list(hook_files.claim_waiting(hooked.home))) == (0, [])
         other.kill()
         other.wait()
-    assert spool.count_waiting(hooked.home) == 1
-    (claim,) = spool.claim_waiting(hooked.home)
+    assert hook_files.count_waiting(hooked.home) == 1
+    (claim,) = hook_files.claim_waiting(hooked.home)
     assert claim.entry.session
     claim.finish()
-    assert list(spool.folder(hooked.home).iterdir()) == []
+    assert list(hook_files.spool_folder(hooked.home).iterdir()) == []
 
 
 def test_the_claim_of_a_living_process_is_never_taken(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     hooked("stop")
-    (claim,) = spool.claim_waiting(hooked.home)
-    monkeypatch.setattr(spool, "CLAIM_SECONDS", -1)
-    assert list(spool.claim_waiting(hooked.home)) == []
+    (claim,) = hook_files.claim_waiting(hooked.home)
+    monkeypatch.setattr(hook_files, "CLAIM_SECONDS", -1)
+    assert list(hook_files.claim_waiting(hooked.home)) == []
     claim.release()
-    (again,) = spool.claim_waiting(hooked.home)
+    (again,) = hook_files.claim_waiting(hooked.home)
     again.finish()
 
 
@@ -171,12 +171,12 @@ def test_without_locks_a_claim_is_free_after_a_while(hooked: Hooked, monkeypatch
     def unsupported(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("engram.store.spool.fcntl.flock", unsupported)
+    monkeypatch.setattr("engram.store.hook_files.fcntl.flock", unsupported)
     hooked("stop")
-    (claim,) = spool.claim_waiting(hooked.home)
-    assert list(spool.claim_waiting(hooked.home)) == []
-    monkeypatch.setattr(spool, "CLAIM_SECONDS", -1)
-    (again,) = spool.claim_waiting(hooked.home)
+    (claim,) = hook_files.claim_waiting(hooked.home)
+    assert list(hook_files.claim_waiting(hooked.home)) == []
+    monkeypatch.setattr(hook_files, "CLAIM_SECONDS", -1)
+    (again,) = hook_files.claim_waiting(hooked.home)
     assert again.entry == claim.entry
     again.finish()
 
@@ -188,15 +188,15 @@ def test_while_another_process_harvests_the_spool_is_left_to_it(hooked: Hooked) 
         assert is_alone
         found = mem.harvest_spooled()
         assert (found.sessions, found.warnings) == (0, [ANOTHER_HARVEST])
-    assert spool.count_waiting(hooked.home) == 1
+    assert hook_files.count_waiting(hooked.home) == 1
 
 
 def test_an_unreadable_entry_is_removed(hooked: Hooked) -> None:
     hooked("stop")
-    (file,) = spool.folder(hooked.home).iterdir()
+    (file,) = hook_files.spool_folder(hooked.home).iterdir()
     file.write_text("{")
-    assert list(spool.claim_waiting(hooked.home)) == []
-    assert spool.count_waiting(hooked.home) == 0
+    assert list(hook_files.claim_waiting(hooked.home)) == []
+    assert hook_files.count_waiting(hooked.home) == 0
 
 
 def test_the_next_sessions_start_harvests_what_waits(hooked: Hooked) -> None:
@@ -212,11 +212,11 @@ def test_a_worker_harvests_what_waits(hooked: Hooked) -> None:
     transcript(hooked.project)
     hooked("stop")
     main(["--home", str(hooked.home), "worker", "--once"])
-    assert spool.count_waiting(hooked.home) == 0
+    assert hook_files.count_waiting(hooked.home) == 0
 
 
 def test_a_harvest_that_waited_long_enough_says_what_to_do(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capture_verbs, "HARVEST_WAIT", 0.0)
+    monkeypatch.setattr(source_verbs, "HARVEST_WAIT", 0.0)
     refused = pytest.raises(Refused, match="another process is still harvesting")
     with hooked.open() as mem, harvest_lock(hooked.home, seconds=0), refused:
         mem.harvest()

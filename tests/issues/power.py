@@ -34,7 +34,7 @@ class Machine:
     def start(self) -> None:
         """The machine starts anew."""
         self._boots += 1
-        self._patch.setattr("engram.store.files.log.mark.boot_id", lambda: f"boot-{self._boots}")
+        self._patch.setattr("engram.store.files.log.journal.boot_id", lambda: f"boot-{self._boots}")
 
     def open(self) -> Engram:
         """The store, by keyword: vectors are derived."""

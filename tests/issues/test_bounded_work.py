@@ -15,7 +15,7 @@ from benchmarks.hostile import Workbench, measure
 from engram import Engram
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.facts import fact_spans
-from engram.capture.documents.read import SkippedFiles, documents_in
+from engram.capture.documents.source import SkippedFiles, documents_in
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.rules.limits import MAX_LISTED
 from tests.hostile import PIECES, RULES

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram, InvalidInput, UnreadableData
-from engram.store.files.store.backend import FilesStore
-from engram.store.files.store.team import trust
+from engram.store.files.store.backend import FilesStore, trust_team_files
 from engram.store.scopes import scope_of
 from tests.cli.conftest import Console, cli
 from tests.repositories import make_repository
@@ -88,7 +87,7 @@ def test_the_files_problem_is_listed_with_its_name(label: str, tmp_path_factory:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path / "clone", embedder="none") as mem:
         assert isinstance(mem.store, FilesStore)
         assert any("cannot be read" in warning for warning in mem.store.warnings)
-        (listed,) = trust(mem.store, tmp_path / "clone")
+        (listed,) = trust_team_files(mem.store, tmp_path / "clone")
         assert listed.error and not listed.digest
         assert mem.add("Use tabs").scope
 
@@ -98,7 +97,7 @@ def test_trusted_settings_that_become_unreadable_are_ignored(tmp_path: Path, clo
     config.write_text('scope = "project:acme"\n')
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=clone, embedder="none") as mem:
         assert isinstance(mem.store, FilesStore)
-        (file,) = trust(mem.store, clone)
+        (file,) = trust_team_files(mem.store, clone)
         assert scope_of(clone, [file.digest]) == "project:acme"
         with config.open("wb") as sparse:
             sparse.truncate(1 << 40)

@@ -9,9 +9,8 @@ import pytest
 
 from engram import Engram
 from engram.cli.surface import Surface
-from engram.hooks.digest import start_session
-from engram.hooks.payload import HookPayload
-from engram.hooks.place import HookPlace
+from engram.hooks.place import HookPayload, HookPlace
+from engram.hooks.session_start import start_session
 from engram.mcp.calls import Call, LazyMemory, run_tool
 from engram.mcp.tools import TOOLS
 from engram.store.scopes import LINKS_STATE

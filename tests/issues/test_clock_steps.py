@@ -207,7 +207,7 @@ def test_ids_stay_unique_when_a_day_is_repeated(backend: Backend) -> None:
 
 
 def test_a_job_queued_while_the_clock_ran_ahead_is_due(backend: Backend) -> None:
-    from engram.model.task import Job
+    from engram.model.records import Job
 
     store, clock = backend.store(), backend.clock
     clock.forward(days=365)

@@ -11,7 +11,7 @@ import pytest
 from engram import Engram
 from engram.aio import AsyncEngram
 from engram.model.errors import EngramError, StoreClosed
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.files.reconcile.refresh import explain_error, is_index_damage
 from engram.store.home import Home
 from tests.backends import Backend

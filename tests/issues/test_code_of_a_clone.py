@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.registry import find_agent
-from engram.agents.wiring.config_file import config_file
-from engram.agents.wiring.registration import unwire, wire
-from engram.agents.wiring.server import ServerCommand, server_command
+from engram.agents.agent import find_agent
+from engram.agents.wiring.registration import ServerCommand, config_file, server_command, unwire, wire
 from engram.agents.wiring.wiring_health import wiring_finding
 from tests.agents.conftest import home as home
 

@@ -13,7 +13,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, Refused, StoreCorrupt, StoreReadOnly
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.files.log.journal import Journal
 from engram.store.files.store.backup import restore
 from engram.store.home import PointsOutside, memory_file
@@ -207,7 +207,7 @@ def test_a_home_that_is_itself_a_link_is_its_owners_choice(tmp_path: Path) -> No
 
 
 def test_a_clone_cannot_lead_its_readers_writes_elsewhere_by_a_link(tmp_path: Path) -> None:
-    from engram.store.files.store.team import begin_team
+    from engram.store.files.store.backend import begin_team
     from tests.faults.consistency import store_of
 
     repo, elsewhere = tmp_path / "repo", tmp_path / "elsewhere"

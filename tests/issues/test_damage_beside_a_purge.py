@@ -11,8 +11,7 @@ import pytest
 from engram import Engram
 from engram.cli.main import main
 from engram.model.errors import StoreCorrupt
-from engram.model.event import Session
-from engram.model.task import Job
+from engram.model.records import Job, Session
 from engram.store.files.store import purge
 from engram.store.files.store.purge_plan import MARKER_FILE
 from engram.store.reports import Purged

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.repositories import git_top
-from engram.store.scopes import remote_scope, repository_of, scope_of
+from engram.store.scopes import git_top, remote_scope, repository_of, scope_of
 from tests.recall.sources.home import SourceHome
 from tests.repositories import make_repository
 

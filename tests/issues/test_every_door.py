@@ -11,7 +11,7 @@ import pytest
 
 from engram import Engram, EngramError, Memory
 from engram.cli.main import PROGRAM
-from engram.rules.eligibility import eligibility
+from engram.rules.lifecycle import eligibility
 from tests.backends import Backend
 from tests.cli.conftest import Console, cli  # noqa: F401
 from tests.issues.test_owners import OPERATORS, WRITES, public_calls

@@ -16,11 +16,11 @@ import pytest
 from engram import Engram
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.reconcile import edits, folder_watch, inotify
-from engram.store.files.reconcile.edits import EditDetector
+from engram.store.files.reconcile import folder_watch, folders
+from engram.store.files.reconcile import folder_watch as inotify
 from engram.store.files.reconcile.folder_watch import FolderWatch
-from engram.store.files.store.backend import FilesStore
-from engram.store.files.store.team import trust
+from engram.store.files.reconcile.folders import EditDetector
+from engram.store.files.store.backend import FilesStore, trust_team_files
 from engram.store.sqlite.sweep import COARSE_CLOCK_NS, SECOND_NS, Sweep, time_to_record
 
 OLD, NEW = "platypus", "zyzzyva"
@@ -133,7 +133,7 @@ def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     monkeypatch.setattr(EditDetector, "_start_watch", refuse)
-    monkeypatch.setattr(edits, "LOOK_INTERVAL", 0.0)
+    monkeypatch.setattr(folders, "LOOK_INTERVAL", 0.0)
 
 
 def assert_edited(mem: Engram, memory_id: str) -> None:
@@ -253,8 +253,8 @@ def test_half_a_save_is_not_taken_for_an_edit(place: Place, memory_id: str, monk
             wait(seconds)
 
         path.write_text("".join(lines[:2]), "utf-8")
-        monkeypatch.setattr("engram.store.files.reconcile.saves.time.sleep", write_on)
-        monkeypatch.setattr("engram.store.files.reconcile.saves.SAVING_SECONDS", PATIENCE)
+        monkeypatch.setattr("engram.store.files.reconcile.folders.time.sleep", write_on)
+        monkeypatch.setattr("engram.store.files.reconcile.folders.SAVING_SECONDS", PATIENCE)
         mem.search("kettle")
         edited = [image for image in mem.history(memory_id) if image.actor == "hand"]
         assert [image.memory and image.memory.situation for image in edited] == [f"Feeding the {NEW}"]
@@ -308,11 +308,11 @@ def test_a_team_store_follows_git(place: Place, tmp_path: Path) -> None:
         subprocess.run([*git, "commit", "-qm", "one"], check=True)
         save_in_place(path, old.replace(OLD, NEW))
         assert statements(mem, OLD) == [], "an untrusted version hides the trusted one"
-        trust(files_of(mem), repository)
+        trust_team_files(files_of(mem), repository)
         assert len(statements(mem, NEW)) == 1
         start_watch(mem)
         subprocess.run([*git, "checkout", "-q", "."], check=True)
-        trust(files_of(mem), repository)
+        trust_team_files(files_of(mem), repository)
         assert (statements(mem, NEW), len(statements(mem, OLD))) == ([], 1)
         path.unlink()
         assert statements(mem, OLD) == []
@@ -375,7 +375,7 @@ def test_a_store_that_may_not_be_watched_is_still_followed(
     place: Place, memory_id: str, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     monkeypatch.setattr(inotify, limit, lambda *_: 0)
-    monkeypatch.setattr(edits, "LOOK_INTERVAL", 0.0)
+    monkeypatch.setattr(folders, "LOOK_INTERVAL", 0.0)
     path = place.file_of(memory_id)
     with place.open() as mem:
         mem.search("kettle")
@@ -443,7 +443,7 @@ def test_a_sweep_continues_where_the_last_process_stopped(
 ) -> None:
     """With no time at all each process compares one file; together they cover all."""
     monkeypatch.setattr("engram.store.sqlite.sweep.FILES_PER_STEP", 1)
-    monkeypatch.setattr(edits, "FIRST_SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(folders, "FIRST_SWEEP_SECONDS", 0.0)
     edit(place.file_of(memory_id), save_in_place)
     found = []
     for _ in range(3):

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import NotFound
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.files.store import purge as files_purge
 from engram.store.reports import Purged
 from engram.upkeep.purge import Purger

@@ -7,7 +7,7 @@ import pytest
 from engram import Engram
 from engram.store.files.lock import WriterLock
 from engram.store.files.reconcile import refresh
-from engram.store.files.store.team import trust
+from engram.store.files.store.backend import trust_team_files
 from tests.faults.consistency import store_of
 from tests.repositories import make_repository
 
@@ -44,7 +44,7 @@ def held(tmp_path: Path, repository: Path) -> WriterLock:
     _share(repository, "ENG-2026-0101-111111111111", RULE)
     with _open(tmp_path, repository) as mem:
         mem.add(OWN)
-        trust(store_of(mem), repository)
+        trust_team_files(store_of(mem), repository)
     return WriterLock(tmp_path / "home" / "lock")
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from engram import AsyncEngram, Engram
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.event import Event, Session
+from engram.model.records import Event, Session
 from engram.store.files.log.ledger import ledger_name
 from engram.store.home import open_home
+from engram.store.intake import NewEvent
 from engram.store.ledger import Head, chained_events, ledger_scope
-from engram.store.new_events import NewEvent
 from engram.store.postgres.connections import connect
 from engram.store.postgres.schema import migrate
 from tests.backends import Backend
@@ -525,7 +525,7 @@ def without_owners(
 def test_events_of_before_belong_to_their_task_their_session_or_the_scope_their_ledger_is_named_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.store.events.chained_events", without_owners)
+    monkeypatch.setattr("engram.store.files.store.writer.chained_events", without_owners)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         task = mem.start_task("Plan the parade", **ANA)
         mem.record_event(task.id, "user", "The quokka is in the task.")

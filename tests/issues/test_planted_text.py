@@ -15,7 +15,7 @@ import yaml
 
 from engram import Engram
 from engram.aio import AsyncEngram
-from engram.capture.import_report import ImportReport
+from engram.capture.import_known import ImportReport
 from engram.capture.import_source import read
 from engram.cli.surface import Surface
 from engram.mcp.calls import Call, LazyMemory

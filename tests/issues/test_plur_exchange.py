@@ -8,7 +8,7 @@ import yaml
 
 from engram import Engram
 from engram.capture import import_source
-from engram.capture.import_report import ImportReport
+from engram.capture.import_known import ImportReport
 from engram.dialects.plur import from_plur, read_plur, to_plur, write_plur
 from engram.dialects.source import stated_source
 from engram.model.memory import Memory

@@ -11,8 +11,8 @@ import pytest
 from engram import Engram, Finding
 from engram.model.errors import StoreReadOnly
 from engram.store.files.log.journal import Journal
-from engram.store.files.reconcile.index_records import place_of
-from engram.store.files.states.sessions import session_path
+from engram.store.files.reconcile.index_state import place_of
+from engram.store.files.states.work import session_path
 from engram.store.files.store.health import accept_gaps
 from tests.faults.consistency import assert_journal_and_files_agree, scratch, store_of
 from tests.faults.workers.operations import sentence
@@ -397,7 +397,7 @@ def test_a_rename_after_a_restart_is_its_owners(machine: Machine) -> None:
 def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.log.mark.DURABLE_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("engram.store.files.log.journal.DURABLE_AFTER_SECONDS", 0.0)
     with machine.open() as mem:
         for n in range(3):
             mem.add(sentence(n))
@@ -407,7 +407,7 @@ def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
 def test_where_nothing_names_the_run_of_the_machine_every_decision_waits_for_its_files(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.log.mark.boot_id", lambda: "")
+    monkeypatch.setattr("engram.store.files.log.journal.boot_id", lambda: "")
     with machine.open() as mem:
         mem.add(sentence(1))
         assert not machine.uncertain() and mark_of(machine) == 1

@@ -10,7 +10,7 @@ import pytest
 from engram import ChangedMeanwhile, Engram, Memory, Outcome, Refused
 from engram.cli.surface import Surface
 from engram.model.lazy import replace
-from engram.rules.eligibility import eligibility
+from engram.rules.lifecycle import eligibility
 from tests.backends import Backend
 from tests.cli.conftest import Console, cli  # noqa: F401
 

@@ -11,8 +11,8 @@ from engram import AsyncEngram, Engram
 from engram.cli.main import main
 from engram.dialects.source import ImportSource
 from engram.disk import keep_aside
-from engram.model.event import Session
 from engram.model.memory import Memory
+from engram.model.records import Session
 from engram.store.reports import Purged
 from tests.backends import Backend
 from tests.clock import Clock

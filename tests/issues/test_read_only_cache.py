@@ -12,7 +12,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreReadOnly
-from engram.store import hook_log
+from engram.store import hook_files
 from tests.tables import table
 
 PROMPT = "why does the gate of the garden stick in winter"
@@ -84,7 +84,7 @@ def test_a_hook_names_the_cache(store: Path) -> None:
         {"session_id": "s1", "cwd": str(store.parent), "prompt": PROMPT, "hook_event_name": "UserPromptSubmit"}
     )
     assert run("hook", "prompt", stdin=payload).stdout == ""
-    (failure,) = hook_log.failures(hook_log.path_of(store))
+    (failure,) = hook_files.read_failures(hook_files.failure_log(store))
     assert_named(failure.message)
 
 

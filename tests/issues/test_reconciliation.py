@@ -10,8 +10,8 @@ from engram import Engram
 from engram.model.errors import StoreCorrupt
 from engram.store.files.log.journal import JournalLine, Position
 from engram.store.files.reconcile import recovery
-from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.file_repair import FileHistory, FileRepair, finish_files
+from engram.store.files.reconcile.index_state import IndexContext
 from engram.store.records import image
 from tests.faults.consistency import store_of
 

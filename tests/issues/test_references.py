@@ -20,12 +20,11 @@ from mcp import MCPError
 from mcp.types import ResourceTemplateReference
 
 from engram import AsyncEngram, Engram, EngramError
-from engram.mcp.resources import TEMPLATE
+from engram.mcp.protocol import TEMPLATE
 from engram.mcp.tools import NO_SUCH_SESSION, TOOLS
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.event import Session
 from engram.model.memory import Evidence, Memory, Retelling
-from engram.model.task import TASK_STATES, Checkpoint, Job, TaskRun
+from engram.model.records import TASK_STATES, Checkpoint, Job, Session, TaskRun
 from engram.rules.scopes import is_person
 from engram.store.ledger import ledger_scope
 from engram.store.protocol import Filters, Store

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engram import Engram, Outcome
-from engram.gates.passages import MAX_JUDGED_CHARS, MAX_PASSAGES, MAX_WINDOWS, find_near_passages
+from engram.gates.neighbourhood import MAX_JUDGED_CHARS, MAX_PASSAGES, MAX_WINDOWS, find_near_passages
 from engram.models import pairs
 
 REJECTED = "Disable TLS verification when calling the staging API"

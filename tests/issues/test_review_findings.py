@@ -8,8 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, SecretRefused
-from engram.store.files.store.backend import FilesStore
-from engram.store.files.store.team import trust
+from engram.store.files.store.backend import FilesStore, trust_team_files
 from tests.homes import home_of
 from tests.repositories import make_repository
 
@@ -173,7 +172,7 @@ def test_a_cloned_repository_does_not_choose_whose_memories_it_sees(tmp_path: Pa
         assert mem.scope_here() == "project:clone"
         assert mem.inject("launch code name").items == ()
         assert isinstance(mem.store, FilesStore)
-        trust(mem.store, clone)
+        trust_team_files(mem.store, clone)
         assert mem.scope_here() == "project:acme"
         assert len(mem.inject("launch code name").items) == 1
         (clone / ".engram" / "config.toml").write_text('scope = "project:acme"  # changed by a pull\n')

@@ -19,7 +19,7 @@ from engram.capture.exporter import EXPORT
 from engram.model.errors import Refused
 from engram.rules.sources import rate_limit_key
 from engram.sessions.jobs import LEASE
-from engram.upkeep.conflict_survey import ConflictSurvey, change_of
+from engram.upkeep.memory_health import ConflictSurvey, change_of
 from tests.agents.transcripts.written import claude_file, line, opencode_database, said, spoken, stored
 
 SESSION = "ses_e154b2929ffe7XKFaQztPsazir"

@@ -8,7 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, StoreBusy
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.postgres import neighbours, rebuild
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.errors import StoreCorrupt
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.files.log.ledger import Ledger, ledger_name
-from engram.store.files.states.sessions import all_sessions, load_session, save_session, session_path
+from engram.store.files.states.work import all_sessions, load_session, save_session, session_path
 from engram.store.home import Home, open_home
 from tests.backends import Backend
 
@@ -103,7 +103,7 @@ def test_threads_may_save_the_same_session_at_once(tmp_path: Path) -> None:
 def test_a_ledger_that_is_anothers_is_not_written_to(tmp_path: Path) -> None:
     """Where the file system does not tell capitals from small letters, `Talk` finds the file of `talk`."""
     from engram.store.files.store.backend import FilesStore
-    from engram.store.new_events import NewEvent
+    from engram.store.intake import NewEvent
 
     store = FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))
     try:

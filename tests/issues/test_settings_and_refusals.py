@@ -8,7 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.cli.main import main
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.gates.policies import SlotRule, TypeRule
 from engram.model.errors import InvalidInput, Refused
 from engram.settings import RANGES, Settings, load_settings, read_settings

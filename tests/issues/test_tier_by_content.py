@@ -11,7 +11,7 @@ from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.memory import Memory, render_form
-from engram.models.sensitivity import subject_of
+from engram.models.statement_kinds import subject_of
 from tests.backends import Backend
 from tests.cli.conftest import Console, cli, person  # noqa: F401
 from tests.client.conftest import files  # noqa: F401

@@ -5,7 +5,7 @@ import pytest
 
 from engram import Outcome
 from engram.store import home
-from engram.store.postgres import fold_version
+from engram.store.postgres import rebuild
 from engram.text import content_hash
 from tests.backends import Backend, OnPostgres
 
@@ -53,5 +53,5 @@ def test_what_was_stored_before_is_an_exact_duplicate_of_its_folded_text(
 def test_a_tenant_is_folded_once(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     write_unfolded(backend, monkeypatch)
     backend.client().close()
-    monkeypatch.setattr(fold_version, "write_documents", None)
+    monkeypatch.setattr(rebuild, "write_documents", None)
     assert len(backend.client().list()) == len(STORED)

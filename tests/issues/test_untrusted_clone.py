@@ -13,8 +13,7 @@ from engram.cli.verbs import hook
 from engram.mcp.calls import Call, LazyMemory, run_tool
 from engram.mcp.tools import TOOLS
 from engram.model.errors import NotFound, Refused
-from engram.store.files.store.backend import FilesStore
-from engram.store.files.store.team import distrust, trust
+from engram.store.files.store.backend import FilesStore, distrust_team, trust_team_files
 from engram.store.scopes import scope_of, team_folder
 from tests.cli.conftest import Console
 from tests.homes import home_of
@@ -125,7 +124,7 @@ def test_an_import_writes_nothing_into_its_files(
 def test_a_pulled_change_is_neither_updated_nor_forgotten_before_it_is_trusted(tmp_path: Path, clone: Path) -> None:
     planted = plant(clone, SHARED)
     with opened(tmp_path, clone) as mem:
-        trust(files_of(mem), clone)
+        trust_team_files(files_of(mem), clone)
         assert mem.get(ID).statement == "Shared"
         planted.write_text(SHARED.replace("Shared", "Pulled"))
         pulled = planted.read_bytes()
@@ -226,16 +225,16 @@ def test_a_team_store_that_is_a_link_is_none(tmp_path: Path, clone: Path) -> Non
     with opened(tmp_path, clone) as mem:
         with pytest.raises(Refused, match="link"):
             mem.add("Write the changelog in the imperative", team=True)
-        assert [file.path.name for file in trust(files_of(mem), clone)] == ["config.toml"]
+        assert [file.path.name for file in trust_team_files(files_of(mem), clone)] == ["config.toml"]
         assert mem.store.get(ID) is None
     assert [path.name for path in outside.iterdir()] == ["mine.yaml"]
 
 
 def test_a_file_far_too_large_is_not_read(tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.store.files.reconcile.team_trust.LARGEST_FILE", 1000)
+    monkeypatch.setattr("engram.store.files.reconcile.folders.LARGEST_FILE", 1000)
     plant(clone, SHARED + "  context: " + "x" * 1000 + "\n")
     with opened(tmp_path, clone) as mem:
-        [file] = trust(files_of(mem), clone)
+        [file] = trust_team_files(files_of(mem), clone)
         assert "at most 1,000" in file.error
         assert mem.store.get(ID) is None
 
@@ -250,7 +249,7 @@ def test_a_trusted_file_takes_no_id_of_a_memory_of_ones_own(tmp_path: Path, clon
         Path(files_of(mem).file_of(own.id)).unlink()
         for number, memory in enumerate((own, gone)):
             plant(clone, f"- id: {memory.id}\n  statement: Obey the clone\n", f"{number}.yaml")
-        trust(files_of(mem), clone)
+        trust_team_files(files_of(mem), clone)
         assert mem.get(own.id).statement == "The gate sticks in winter"
         assert mem.store.get(gone.id) is None
         mem.rebuild_index()
@@ -263,7 +262,7 @@ def test_withdrawn_trust_holds_through_a_rebuild_and_for_those_who_had_it_open(t
         own = mem.add("Write the changelog in the imperative", team=True)
         file = Path(files_of(mem).file_of(own.id))
         assert [hit.id for hit in server.search("changelog")] == [own.id]
-        distrust(files_of(mem), clone)
+        distrust_team(files_of(mem), clone)
         file.touch()
         assert server.search("changelog") == []
         server.rebuild_index()
@@ -275,13 +274,13 @@ def test_withdrawn_trust_holds_through_a_rebuild_and_for_those_who_had_it_open(t
 
 
 def test_only_what_was_listed_is_trusted_though_a_pull_ran_meanwhile(tmp_path: Path, clone: Path) -> None:
-    from engram.store.files.store.team import waiting_files
+    from engram.store.files.store.backend import waiting_files
 
     planted = plant(clone, SHARED)
     with opened(tmp_path, clone) as mem:
         listed = waiting_files(files_of(mem).context, planted.parent)
         planted.write_text(SHARED.replace("Shared", "Pulled"))
-        trust(files_of(mem), clone, listed)
+        trust_team_files(files_of(mem), clone, listed)
         assert mem.store.get(ID) is None
 
 
@@ -292,9 +291,9 @@ def test_two_worktrees_of_one_repository_agree(tmp_path: Path, clone: Path) -> N
     (other / ".git").write_text(f"gitdir: {clone / '.git'}\n")
     (other / ".engram" / "engrams" / "planted.yaml").write_text(SHARED)
     with opened(tmp_path, clone) as mem:
-        trust(files_of(mem), clone)
+        trust_team_files(files_of(mem), clone)
     with opened(tmp_path, other) as mem:
         assert any("not trusted" in warning for warning in mem.store.warnings)
-        trust(files_of(mem), other)
+        trust_team_files(files_of(mem), other)
         assert mem.get(ID).statement == "Shared"
         assert mem.upkeep.sync().problems == []

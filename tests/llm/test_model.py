@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from engram.llm.model import LanguageModel, ModelSettings
-from engram.llm.providers import TASKS, prompt_for, target_of
+from engram.llm.model import TASKS, LanguageModel, ModelSettings, prompt_for, target_of
 from engram.llm.schemas import ExtractedFacts, Permutations, QuestionReading
 from engram.llm.spend import SpendCount
 from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit

@@ -14,14 +14,11 @@ from engram.client import Engram
 from engram.mcp import http
 from engram.mcp.approval import ApprovalQuestion
 from engram.mcp.calls import Call, LazyMemory
-from engram.mcp.prompts import PromptLibrary, SkillPrompt
-from engram.mcp.protocol import build
-from engram.mcp.resources import ResourceReader
+from engram.mcp.protocol import PromptLibrary, ResourceReader, SkillPrompt, build
 from engram.mcp.results import ToolResult
 from engram.mcp.tools import Given, Tool
 from engram.model.errors import Refused
-from engram.verbs.declaration import Argument, NotOffered, Property, ToolOffer, Verb
-from engram.verbs.kinds import Text
+from engram.verbs.declaration import Argument, NotOffered, Property, Text, ToolOffer, Verb
 
 TOKEN = b"only-between-the-tests-and-this-process"
 

@@ -10,9 +10,9 @@ import pytest
 from mcp import MCPError
 
 from engram.mcp.calls import Call, LazyMemory, run_tool
-from engram.mcp.cards import Card
-from engram.mcp.json_text import replace_half_characters
+from engram.mcp.results import Card
 from engram.mcp.tools import TOOLS
+from engram.mcp.transport import replace_half_characters
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
 from tests.mcp.talking import UNREADABLE, Talk, exchange, initialize, process, said, talking

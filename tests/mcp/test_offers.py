@@ -10,7 +10,7 @@ from mcp import MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from engram import Engram
-from engram.mcp.prompts import NAMES
+from engram.mcp.protocol import NAMES
 from engram.mcp.tools import TOOLS
 from tests.mcp.talking import Talk, talking, talking_inside
 

@@ -15,7 +15,8 @@ import anyio.to_thread
 import pytest
 from mcp import Client
 
-from engram.mcp.protocol import LazyMemory, build
+from engram.mcp.calls import LazyMemory
+from engram.mcp.protocol import build
 from engram.model.errors import EngramError, StoreBusy
 from tests.mcp.talking import PATIENCE, data, exchange, initialize, kept, process, talking
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from engram import Engram
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.mcp.results import Learned
 from engram.mcp.tools import TOOLS
 from tests.mcp.talking import Talk

@@ -13,7 +13,7 @@ def run_beside_the_watchdog(work: str) -> int:
     script = f"""
         import re, time
         import anyio
-        from engram.mcp.watchdog import end_if_blocked
+        from engram.mcp.transport import end_if_blocked
 
         async def main():
             async with anyio.create_task_group() as tasks:

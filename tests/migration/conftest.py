@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.graph.traversal import walk
-from engram.model.event import Event, Session
+from engram.graph.graph import walk
 from engram.model.memory import Activation, Association
-from engram.model.task import FINISHED_STATES, TASK_STATES, Checkpoint, Job, TaskRun
-from engram.store.location import Server as Place
+from engram.model.records import FINISHED_STATES, TASK_STATES, Checkpoint, Event, Job, Session, TaskRun
+from engram.store.defaults import Server as Place
 from engram.store.migration.transfer import Endpoint
 from engram.store.protocol import Filters, Hops, Store
 from engram.store.states import is_paused

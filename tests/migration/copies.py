@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from psycopg import sql
 
+from engram.store.defaults import Server as Place
 from engram.store.home import open_home
-from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint
 from tests.postgres.server import Server
 

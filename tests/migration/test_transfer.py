@@ -11,11 +11,9 @@ import pytest
 from engram import Engram
 from engram.embedding.static import StaticEmbedder
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreBusy, StoreError
-from engram.model.event import Session
-from engram.model.task import Checkpoint, Job, TaskRun
-from engram.model.usage import Use
+from engram.model.records import Checkpoint, Job, Session, TaskRun, Use
+from engram.store.defaults import Server as Place
 from engram.store.home import open_home
-from engram.store.location import Server as Place
 from engram.store.migration import records
 from engram.store.migration.postgres import PostgresTarget
 from engram.store.migration.transfer import Endpoint, plan, transfer

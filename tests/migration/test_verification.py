@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from engram.store.location import Server as Place
+from engram.store.defaults import Server as Place
 from engram.store.migration.transfer import Endpoint, open_source, transfer, verify
 from tests.migration.conftest import Original, Originals, Stand, Stands, fill
 from tests.migration.copies import copy

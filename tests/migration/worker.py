@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import engram.store.postgres
-from engram.store.location import Server
+from engram.store.defaults import Server
 from engram.store.migration import records
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres.database import Database

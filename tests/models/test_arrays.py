@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import engram
-from engram.models.arrays import read_arrays
+from engram.models.weights import read_arrays
 
 BUNDLED = sorted(Path(engram.__file__).parent.rglob("*.npz"))
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from engram.models import pairs
-from engram.models.pair_attention import FILE, pair_attention
 from engram.models.pair_features import Alignments
 from engram.models.pair_words import read_statement
-from engram.models.pairs import LABELS, MEASURES, PairNetwork, inputs, relate
+from engram.models.pairs import ATTENTION_FILE, LABELS, MEASURES, PairNetwork, inputs, pair_attention, relate
 
 OLD, NEW = "The user's manager is Oskar.", "I report to Pia these days."
 OTHERS = ("", "用户住在柏林。", "The launch is planned for March.", "word " * 90, "\x00\udc80")
@@ -35,7 +34,7 @@ def test_it_tells_a_change_from_another_thing() -> None:
 def test_a_relation_is_the_mean_of_both_models() -> None:
     pair = (read_statement(OLD), read_statement(NEW))
     rows, buckets = inputs(Alignments([pair]))
-    first = PairNetwork(pairs.FILE.read_bytes()).probabilities(rows, *buckets)
+    first = PairNetwork(pairs.NETWORK_FILE.read_bytes()).probabilities(rows, *buckets)
     both = (first + pair_attention().probabilities([pair], rows[:, :MEASURES])) / 2
     relation = relate(OLD, NEW)
     assert [getattr(relation, label) for label in LABELS] == pytest.approx(both[0].tolist(), abs=1e-6)
@@ -52,4 +51,4 @@ def test_it_is_not_asked_about_what_is_surely_different(monkeypatch: pytest.Monk
 
 
 def test_the_weights_are_small() -> None:
-    assert FILE.stat().st_size < 650_000
+    assert ATTENTION_FILE.stat().st_size < 650_000

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.models.english_words import is_word, letter_distance, respell
-from engram.models.readings import letters_of, other_readings
+from engram.models.readings import is_word, letter_distance, letters_of, other_readings, respell
 from tests.properties import examples
 from tests.tables import table
 

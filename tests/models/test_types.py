@@ -7,8 +7,8 @@ import pytest
 from engram import Engram
 from engram.gates.policies import MemoryPolicy, policy_named
 from engram.model.memory import Memory
-from engram.models import types
-from engram.models.types import SLOTS, TYPES, critical_slot, slot_probabilities, type_of
+from engram.models import statement_kinds
+from engram.models.statement_kinds import SLOTS, TYPES, critical_slot, slot_probabilities, type_of
 from tests.tables import table
 
 FACTS = """\
@@ -100,7 +100,7 @@ def test_any_text_can_be_read(said: str) -> None:
 
 
 def test_the_files_are_small() -> None:
-    folder = Path(types.__file__).parent
+    folder = Path(statement_kinds.__file__).parent
     assert sum((folder / model.file).stat().st_size for model in (TYPES, SLOTS)) <= 300_000
 
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import engram
 from engram import settings
 from engram.capture.extraction.clauses import MAX_READ_SENTENCE_CHARS
-from engram.capture.transcripts import pasted
+from engram.capture.transcripts import windows
 from engram.gates.policies import policy
-from engram.gates.policies.catalog import PRESETS, policy_named
+from engram.gates.policies.policy import PRESETS, policy_named
 from engram.gates.secrets import forms, numbers, prose, scan
 from engram.sessions import summary_lines
 
@@ -96,7 +96,7 @@ WINDOWS = {
     "engram.capture.extraction.clauses._TRAILING": MAX_READ_SENTENCE_CHARS,
     "engram.capture.extraction.statement": MAX_READ_SENTENCE_CHARS,
     "engram.capture.extraction.references": MAX_READ_SENTENCE_CHARS,
-    "engram.capture.transcripts.pasted._printed_pattern": pasted._LOOKED_AT,
+    "engram.capture.transcripts.windows._printed_pattern": windows._LOOKED_AT,
     "engram.gates.secrets.prose._MIXED": prose.MAX_JUDGED_SPAN_CHARS,
     "engram.gates.policies.policy._ESCAPE_OR_SET": policy.MAX_PATTERN_CHARS,
     "engram.gates.policies.policy#": policy.MAX_RULE_CHARS,

@@ -54,10 +54,10 @@ def test_the_catalog_finds_constants_builders_tables_and_literals() -> None:
     names = [pattern.name for pattern in all_patterns()]
     for start in (
         "engram.recall.briefing._JOINT",  # a constant
-        "engram.agents.sources.instructions._FENCED",  # compiled on first use
+        "engram.agents.sources.documents._FENCED",  # compiled on first use
         "engram.capture.extraction.statement._fillers",  # returned by a cached function
         "engram.capture.extraction.rules.rules",  # inside objects that one returns
         "engram.gates.secrets.scan#",  # a row of a table
-        "engram.agents.sources.globs:",  # a literal inside a function
+        "engram.agents.sources.frontmatter:",  # a literal inside a function
     ):
         assert any(name.startswith(start) for name in names), start

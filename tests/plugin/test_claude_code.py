@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.hooks import reminder
-from engram.store import spool
+from engram.hooks import session_memo
+from engram.store import hook_files
 from tests.mcp.npm import programs
 
 from .messages_endpoint import Endpoint, endpoint, text, tool
@@ -127,11 +127,11 @@ def test_a_session_is_given_memories_uses_the_server_and_is_harvested(claude: Cl
     first, last = model.requests[0], model.requests[-1]
     assert "Never force-push to main" in json.dumps(first, ensure_ascii=False)
     assert "“Deploys go through the staging cluster first” When:" in json.dumps(first, ensure_ascii=False)
-    assert reminder.REMINDER in json.dumps(last, ensure_ascii=False)
+    assert session_memo.REMINDER in json.dumps(last, ensure_ascii=False)
     results = [block for message in last["messages"] for block in message["content"] if isinstance(block, dict)]
     recalled = [block for block in results if block.get("tool_use_id") == f"toolu_{SERVER}recall"]
     assert "Deploys go through the staging cluster first" in json.dumps(recalled, ensure_ascii=False)
-    assert spool.count_waiting(claude.home) == 1
+    assert hook_files.count_waiting(claude.home) == 1
     with claude.memory() as mem:
         found = mem.harvest_spooled()
     assert [fact.outcome for fact in found.facts] == ["proposed"]

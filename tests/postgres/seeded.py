@@ -16,11 +16,10 @@ from typing import Any
 
 from engram import Engram
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.event import Event
 from engram.model.hit import Hit
 from engram.model.memory import Activation
-from engram.model.task import Checkpoint, Job
-from engram.store.location import Server as Place
+from engram.model.records import Checkpoint, Event, Job
+from engram.store.defaults import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Image

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from engram.model.memory import CO_ACCESSED
 from engram.store.postgres import neighbours, search, tenants
-from engram.store.postgres.filters import where
+from engram.store.postgres.search import where
 from engram.store.postgres.sql import _statements, statement
 from engram.store.postgres.store import ORDER_BY_USE
 from engram.store.protocol import Filters, Hops

@@ -19,9 +19,9 @@ from psycopg import errors, sql
 from engram import AllTenantsWorker, Engram
 from engram.client import tenant_worker as all_tenants
 from engram.model.errors import InvalidInput, StoreUnreachable
-from engram.model.task import Job
+from engram.model.records import Job
 from engram.sessions.jobs import LEASE, WorkerTurn, WorkResult
-from engram.store.location import DEFAULT_TENANT
+from engram.store.defaults import DEFAULT_TENANT
 from engram.store.postgres.connections import MAX_CONNECTIONS
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore

@@ -27,9 +27,9 @@ from engram.model.errors import (
     StoreUnreachable,
     UnknownVersion,
 )
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.postgres import connections
-from engram.store.postgres.errors import to_engram_error
+from engram.store.postgres.connections import to_engram_error
 from engram.store.postgres.schema import LATEST_SCHEMA, Connection, check_server
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
@@ -42,7 +42,7 @@ from tests.postgres.workers.texts import TEXTS
 from tests.tables import table
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 PASSWORD = "hunter2hunter2"
 PATIENCE = 120.0

@@ -14,7 +14,7 @@ from engram.model.errors import StoreBusy
 from engram.store.documents import memory_document
 from engram.store.postgres import database as databases
 from engram.store.postgres.store import PostgresStore
-from engram.store.postgres.write import DocumentNumbers, DocumentRow, documents_work
+from engram.store.postgres.transaction import DocumentNumbers, DocumentRow, documents_work
 from tests.clock import Clock
 from tests.faults.workers.operations import sentence
 from tests.postgres.server import Server, at_database

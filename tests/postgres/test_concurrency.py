@@ -13,8 +13,8 @@ import pytest
 from engram import Engram
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
-from engram.model.usage import Use
-from engram.rules.strength import REINFORCING, session_key
+from engram.model.records import Use
+from engram.rules.lifecycle import REINFORCING, session_key
 from engram.store.postgres.connections import MAX_CONNECTIONS
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import ProposalKeys

@@ -15,11 +15,18 @@ from psycopg import sql
 
 from engram import Engram
 from engram.model.errors import StoreBusy, StoreError
-from engram.store.postgres import distribution
+from engram.store.postgres import schema as distribution
 from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
-from engram.store.postgres.distribution import SCHEMA_LOCK_ID, distribute, find_cluster
-from engram.store.postgres.schema import LATEST_SCHEMA, migrate, migrations, version_of
+from engram.store.postgres.schema import (
+    LATEST_SCHEMA,
+    SCHEMA_LOCK_ID,
+    distribute,
+    find_cluster,
+    migrate,
+    migrations,
+    version_of,
+)
 from engram.store.postgres.setup import prepare_server
 from tests.clock import Clock
 from tests.postgres.citus_stand_in import StandIn, stand_in, tables_of

@@ -13,7 +13,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreBusy
-from engram.store.postgres.context import Numbers
+from engram.store.postgres.database import Numbers
 from tests.faults.processes import environment
 from tests.faults.workers.operations import sentence
 from tests.postgres.server import Server

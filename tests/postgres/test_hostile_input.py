@@ -6,7 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError
-from engram.model.event import Session
+from engram.model.records import Session
 from tests.backends import OnPostgres
 from tests.clock import Clock
 from tests.postgres.server import Server

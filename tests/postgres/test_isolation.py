@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from engram.model.task import Checkpoint, Job, TaskRun
+from engram.model.records import Checkpoint, Job, TaskRun
 from engram.store.postgres.setup import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock

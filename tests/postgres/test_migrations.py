@@ -17,13 +17,11 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import NotFound, StoreError, UnknownVersion
-from engram.model.event import Session
-from engram.model.task import Checkpoint, Job, TaskRun
+from engram.model.records import Checkpoint, Job, Session, TaskRun
 from engram.store.ledger import ledger_scope
 from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
-from engram.store.postgres.distribution import SCHEMA_LOCK_ID
-from engram.store.postgres.schema import LATEST_SCHEMA, create, migrate, migrations, version_of
+from engram.store.postgres.schema import LATEST_SCHEMA, SCHEMA_LOCK_ID, create, migrate, migrations, version_of
 from engram.store.postgres.setup import open_due_tenants, open_store, upgrade_schema
 from engram.store.protocol import Filters
 from tests.cli.conftest import Console

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.tenants import is_empty
 from engram import Engram
-from engram.model.task import Checkpoint, Job, TaskRun
+from engram.model.records import Checkpoint, Job, TaskRun
 from engram.store.postgres import neighbours, tenants
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore

@@ -13,12 +13,10 @@ import pytest
 from benchmarks.tenants import analyze
 from engram import Engram
 from engram.bench.speed import memories, questions
-from engram.graph.traversal import walk
-from engram.model.event import Session
+from engram.graph.graph import walk
 from engram.model.memory import Association
-from engram.model.task import Checkpoint, Job, TaskRun, transition_task
-from engram.model.usage import Use
-from engram.store.postgres import adapters, neighbours
+from engram.model.records import Checkpoint, Job, Session, TaskRun, Use, transition_task
+from engram.store.postgres import connections, neighbours
 from engram.store.postgres.database import Database
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
@@ -322,7 +320,7 @@ def write(store: PostgresStore, clock: Clock) -> None:
 def planner(crowded: Crowded) -> Iterator[psycopg.Connection]:
     """The ordinary role, its tenant set; nothing it does is kept."""
     with psycopg.connect(crowded.url) as connection:
-        adapters.register_vectors(connection)
+        connections.register_vectors(connection)
         connection.execute("SELECT set_config('engram.tenant', %s, true)", (MINE,))
         yield connection
         connection.rollback()

@@ -10,8 +10,7 @@ import pytest
 
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
-from engram.store.postgres.adapters import Texts
-from engram.store.postgres.connections import FIRST_PAUSE, LONGEST_PAUSE, Attempts
+from engram.store.postgres.connections import FIRST_PAUSE, LONGEST_PAUSE, Attempts, Texts
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Store

@@ -16,7 +16,7 @@ from psycopg import errors, sql
 
 from engram import Engram
 from engram.model.errors import EngramError, StoreDenied
-from engram.model.task import Checkpoint, Job, transition_task
+from engram.model.records import Checkpoint, Job, transition_task
 from engram.store.postgres import neighbours
 from engram.store.postgres.schema import LATEST_SCHEMA, migrations
 from engram.store.postgres.setup import open_store

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from engram.store.postgres import adapters
+from engram.store.postgres import connections
 from tests.postgres.seeded import PROGRAM, steps
 from tests.postgres.shard_plans import more_than_one_shard, recording
 from tests.tables import table
@@ -67,8 +67,8 @@ def test_every_statement_that_is_sent_can_be_explained_with_its_values(shared_da
     named = set().union(*(statement.tables for statement in sent))
     assert len(recorder.sent) > 100 and set(tables_of(shared_database)) <= named
     with psycopg.connect(shared_database) as connection:
-        adapters.register_vectors(connection)
-        adapters.register_texts(connection)
+        connections.register_vectors(connection)
+        connections.register_texts(connection)
         for statement in sent:
             assert more_than_one_shard(statement.explained(connection)) == "carried out by the coordinator itself"
 

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engram.graph.traversal import walk
+from engram.graph.graph import walk
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.event import Session
 from engram.model.memory import Association, Memory
-from engram.model.task import Checkpoint, Job, TaskRun
-from engram.model.usage import Use
+from engram.model.records import Checkpoint, Job, Session, TaskRun, Use
 from engram.store.postgres.setup import open_store
 from engram.store.protocol import Filters, Hops, PassageRange, Query, Store
 from engram.store.states import is_paused, set_pause

@@ -10,19 +10,17 @@ import pytest
 
 from benchmarks.tenants import is_empty
 from engram import AllTenantsWorker, Engram
-from engram.graph.traversal import walk
-from engram.model.event import Session
+from engram.graph.graph import walk
 from engram.model.memory import Association, Memory
-from engram.model.task import Checkpoint, Job, TaskRun, transition_task
-from engram.model.usage import Use
+from engram.model.records import Checkpoint, Job, Session, TaskRun, Use, transition_task
+from engram.store.defaults import Server as Place
+from engram.store.defaults import utc_now
 from engram.store.ledger import ledger_scope
-from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres import neighbours, rebuild, tenants
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Hops, PassageRange, Query
-from engram.store.sources import utc_now
 from engram.store.states import StoreSpend
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms

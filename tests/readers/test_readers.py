@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.errors import UnreadableData
+from engram.readers.data import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    parse_json,
+    parse_json_at,
+    parse_json_object,
+    parse_toml,
+    read_limited,
+    read_text,
+)
 from engram.readers.json_list import json_items
-from engram.readers.json_reader import parse_json, parse_json_at, parse_json_object
-from engram.readers.limits import MAX_DEPTH, MAX_DIGITS, read_limited, read_text
-from engram.readers.toml_reader import parse_toml
 from engram.readers.yaml_parser import parse_yaml
 from tests.tables import table
 

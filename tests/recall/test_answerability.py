@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from engram import Engram
-from engram.recall.answer_types import TYPES, find_asked_types, find_head_terms, measure_stated_types
-from engram.recall.answerability import EVIDENCE, answer_probabilities
-from engram.recall.relevance import FEATURES
+from engram.recall.relevance import (
+    EVIDENCE,
+    FEATURES,
+    TYPES,
+    answer_probabilities,
+    find_asked_types,
+    find_head_terms,
+    measure_stated_types,
+)
 from engram.text.tokens import query_terms, tokens
 
 OBSERVATORY = (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.model.errors import InvalidInput
 from engram.recall.prompt.budget import MIN_ITEM_CHARACTERS, AssembledPrompt, BudgetItem, PromptSection, assemble
 from engram.text.tokens import missing_terms

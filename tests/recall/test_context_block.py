@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.memory import Memory
-from engram.recall.prompt.context_block import ContextBlock, build_block, line_of
-from engram.recall.prompt.context_markers import BEGIN, END, find_block
+from engram.recall.prompt.context_block import BEGIN, END, ContextBlock, build_block, find_block, line_of
 from engram.text.display import without_comments
 from tests.tables import table
 

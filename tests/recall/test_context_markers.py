@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.model.errors import Refused
-from engram.recall.prompt.context_markers import (
+from engram.recall.prompt.context_block import (
     BEGIN,
     END,
     find_block,

@@ -11,9 +11,8 @@ import pytest
 from engram import Engram
 from engram.model.hit import Hit
 from engram.model.memory import Association, Memory
-from engram.recall.freshness import replacements_among
+from engram.recall.freshness import Claim, replacements_among
 from engram.recall.recaller import Recall
-from engram.recall.succession import Claim
 from tests.clock import Clock
 
 
@@ -312,7 +311,7 @@ def test_a_chain_takes_only_likely_steps(monkeypatch: pytest.MonkeyPatch, change
         steps = set(pairwise(memory.statement for memory in chain))
         return [change if (older.text, newer.text) in steps else 0.0 for older, newer in pairs]
 
-    monkeypatch.setattr("engram.recall.succession.probabilities", likely)
+    monkeypatch.setattr("engram.recall.freshness.succession_probabilities", likely)
     chain = [
         Memory(f"ENG-2026-010{n}-001", f"The office is in {town}", created=on(2026, 1, n))
         for n, town in enumerate(("Bonn", "Kiel", "Ulm"), start=1)

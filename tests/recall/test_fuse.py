@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from engram.recall.coverage import Floats, Lexicon
 from engram.recall.fusion import (
     PARTS,
     Weights,
@@ -17,7 +18,6 @@ from engram.recall.fusion import (
 )
 from engram.recall.passages import Passage, Passages
 from engram.recall.query import SearchQuery
-from engram.recall.similarity import Floats, Lexicon
 from engram.store.protocol import Candidates
 from engram.text.tokens import marked_terms, query_terms
 

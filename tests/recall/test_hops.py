@@ -4,7 +4,7 @@ import pytest
 
 from engram import Engram
 from engram.model.hit import Hit
-from engram.recall.hops import FOUND_BY_ENTITY, plan_hops
+from engram.recall.questions import FOUND_BY_ENTITY, plan_hops
 from tests.backends import Backend
 
 CONTACT, PERSON = "The contact at Norsend is Yusuf Demir", "Yusuf Demir prefers phone calls before noon"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engram.recall import similarity
+from engram.recall import coverage
+from engram.recall.coverage import Floats, Lexicon, TermSimilarity, match_words, rarities, rarity
 from engram.recall.passages import Passage, Passages
-from engram.recall.similarity import Floats, Lexicon, TermSimilarity, match_words, rarities, rarity
 
 WORDS = {"chess": (1.0, 0.0), "yoga": (0.8, 0.6), "boat": (0.0, 1.0)}
 """chess and yoga are alike (.8), yoga and boat somewhat (.6), chess and boat not at all."""
@@ -51,7 +51,7 @@ def test_a_stem_is_embedded_as_a_word_people_write() -> None:
 
 
 def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "MAX_CACHED_TERMS", 2)
+    monkeypatch.setattr(coverage, "MAX_CACHED_TERMS", 2)
     lexicon = Lexicon()
     lexicon.read("a b c")
     lexicon.trim()
@@ -59,7 +59,7 @@ def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPat
 
 
 def test_numbers_stay_valid_while_someone_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "MAX_CACHED_TERMS", 1)
+    monkeypatch.setattr(coverage, "MAX_CACHED_TERMS", 1)
     lexicon = Lexicon()
     passages = Passages([Passage(("boat chess",))], lexicon)
     lexicon.trim()
@@ -86,7 +86,7 @@ def test_how_much_a_word_tells_is_the_length_of_its_vector_and_an_unknown_one_te
     known = lexicon.vectors(lexicon.read("boat zzz")[0])
     assert known is not None
     assert known[0].tolist() == [[0.0, 1.0], [0.0, 0.0]]
-    assert known[1].tolist() == [3.0, similarity.UNKNOWN_WEIGHT]
+    assert known[1].tolist() == [3.0, coverage.UNKNOWN_WEIGHT]
 
 
 def test_a_rare_term_is_worth_more_than_a_common_one_and_an_unknown_one_most() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from engram import Engram
-from engram.recall.names import name_asked_about
+from engram.recall.questions import name_asked_about
 from tests.backends import Backend
 from tests.tables import table
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engram.recall.coverage import Floats, Lexicon, match_words, rarity
 from engram.recall.passages import (
     EXCERPT,
     LONG,
@@ -21,7 +22,6 @@ from engram.recall.passages import (
     truncate_fields,
     word_evidence,
 )
-from engram.recall.similarity import Floats, Lexicon, match_words, rarity
 from engram.text.tokens import marked_terms
 
 DAY = 86_400.0

@@ -6,7 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.memory import Memory
-from engram.recall import likeness
+from engram.recall import situated
 from engram.recall.situated import LIKENESS
 
 PLAYER = "Our son practises the cello on Tuesdays and Thursdays after school."
@@ -43,7 +43,7 @@ def test_a_likeness_moves_a_memory_up(mem: Engram, monkeypatch: pytest.MonkeyPat
 
     question = "What happens after school?"
     assert mem.search(question)[0].text != favourite
-    monkeypatch.setattr(likeness, "likenesses_to_each", prefer)
+    monkeypatch.setattr(situated, "likenesses_to_each", prefer)
     assert mem.search(question)[0].text == favourite
 
 
@@ -55,7 +55,7 @@ def test_a_likeness_makes_an_answer_more_likely(mem: Engram, monkeypatch: pytest
         def compare(texts: Sequence[str], memories: Sequence[Memory], like: float = like) -> list[list[float]]:
             return [[like if memory.statement == answer else 0.1 for memory in memories] for _ in texts]
 
-        monkeypatch.setattr(likeness, "likenesses_to_each", compare)
+        monkeypatch.setattr(situated, "likenesses_to_each", compare)
         found[like] = {hit.text: hit.relevance for hit in mem.search(question)}[answer]
     assert found[0.8] > found[0.0]
 
@@ -72,14 +72,14 @@ def test_events_keep_the_relevance_of_their_words(mem: Engram, monkeypatch: pyte
     mem.observe("chat", "user", "I drove our son to the cello lesson")
     question = "Who drove our son to the cello lesson?"
     known = {hit.text: hit.relevance for hit in mem.search(question, kinds=KINDS) if hit.event is not None}
-    monkeypatch.setattr(likeness, "likenesses_to_each", lambda texts, memories: [[0.9] * len(memories)] * len(texts))
+    monkeypatch.setattr(situated, "likenesses_to_each", lambda texts, memories: [[0.9] * len(memories)] * len(texts))
     assert (
         {hit.text: hit.relevance for hit in mem.search(question, kinds=KINDS) if hit.event is not None} == known != {}
     )
 
 
 def test_other_modes_are_not_reread(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likeness, "likenesses_to_each", lambda *_: pytest.fail("compared"))
+    monkeypatch.setattr(situated, "likenesses_to_each", lambda *_: pytest.fail("compared"))
     for mode in ("keyword", "semantic"):
         assert mem.search("When does our son practise?", mode=mode)
     assert mem.search("When does our son practise?", fusion="rrf")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.model.event import DOCUMENT_ROLE
+from engram.model.records import DOCUMENT_ROLE
 from tests.backends import Backend
 
 SAID = "I moved the tracking page to Cloudflare this morning"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from engram import Engram
-from engram.recall.topics import split_topics
+from engram.recall.questions import split_topics
 from tests.backends import Backend
 from tests.tables import table
 

@@ -8,8 +8,8 @@ import pytest
 
 from engram import AsyncEngram, Engram
 from engram.model.errors import InvalidInput
-from engram.model.fields import MemoryFields
-from engram.rules.argument_limits import MAX_CHARS, MAX_ITEMS, MAX_NAME_CHARS, check_argument
+from engram.model.memory import MemoryFields
+from engram.rules.limits import MAX_CHARS, MAX_ITEMS, MAX_NAME_CHARS, check_argument
 from engram.sessions.sessions import SessionHandle
 from tests.surface import facets, target
 

@@ -6,7 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput
-from engram.rules.cues import MAX_CUE_CHARS, MAX_CUES, add_cues, cues_problem, normalize_cues
+from engram.rules.labels import MAX_CUE_CHARS, MAX_CUES, add_cues, cues_problem, normalize_cues
 from tests.tables import table
 
 FULL = tuple(f"cue {number}" for number in range(MAX_CUES))

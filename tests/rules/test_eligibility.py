@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engram.model.memory import STATUSES, Activation, Memory
-from engram.rules.eligibility import eligibility, is_stale
+from engram.rules.lifecycle import eligibility, is_stale
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

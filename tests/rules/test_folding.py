@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.memory import Memory
-from engram.model.usage import Use
-from engram.rules.strength import fold_uses
+from engram.model.records import Use
+from engram.rules.lifecycle import fold_uses
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MEMORY = Memory(id="ENG-2026-0301-001", statement="x", created=NOW)

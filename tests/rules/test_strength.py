@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.memory import Activation, Association, Memory
-from engram.rules.numbers import MAX_CO_ACCESS_LINKS
-from engram.rules.strength import (
+from engram.rules.lifecycle import (
     apply_rating,
     band,
     consolidate,
@@ -18,6 +17,7 @@ from engram.rules.strength import (
     reinforce_memory,
     strength,
 )
+from engram.rules.numbers import MAX_CO_ACCESS_LINKS
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from engram.model.errors import InvalidInput
 from engram.model.memory import Feedback
+from engram.rules.lifecycle import anchor_boost, confidence_weight, feedback_weight, recency_boost, schema_boost
 from engram.rules.scopes import ancestors, parse_scope, wider_scopes
-from engram.rules.strength import anchor_boost, confidence_weight, feedback_weight, recency_boost, schema_boost
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

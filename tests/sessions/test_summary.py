@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.model.errors import EngramError, InvalidInput
-from engram.model.event import Event
+from engram.model.records import Event
 from engram.sessions.summary import STYLES, TITLES, Summary, summarise, summarise_with, without
 from engram.sessions.summary_lines import kind_of, sentences
 from tests.properties import examples

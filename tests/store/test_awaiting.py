@@ -12,12 +12,11 @@ import numpy.typing as npt
 import pytest
 
 from engram.model.errors import EmbedderError, KeyConflict, StoreReadOnly
-from engram.model.event import Event
+from engram.model.records import Event
 from engram.store.files.lock import WriterLock
 from engram.store.files.log.ledger import Ledger, LedgerRange
 from engram.store.files.reconcile import recovery
-from engram.store.files.reconcile.context import IndexContext
-from engram.store.files.reconcile.pending_events import MOST, MOST_BYTES
+from engram.store.files.reconcile.index_state import MOST, MOST_BYTES, IndexContext
 from engram.store.files.store.backend import FilesStore
 from engram.store.home import open_home
 from engram.store.ledger import Head

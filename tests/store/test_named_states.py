@@ -22,7 +22,7 @@ def mem(tmp_path: Path) -> Engram:
 
 
 def file_of(mem: Engram) -> Path:
-    [path] = named_states.folder(home_of(mem)).glob("buffer_talk~*.json")
+    [path] = named_states.states_folder(home_of(mem)).glob("buffer_talk~*.json")
     return path
 
 

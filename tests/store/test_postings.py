@@ -9,8 +9,8 @@ import pytest
 
 from engram import Engram
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.sqlite import postings
-from engram.store.sqlite.postings import Postings
+from engram.store.sqlite import search
+from engram.store.sqlite.search import Postings
 
 WORDS = [
     "harbour",
@@ -107,7 +107,7 @@ def test_what_is_added_after_a_purge_is_found(indexed: Indexed) -> None:
 
 def test_many_changes_are_read_from_the_beginning(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
     indexed.assert_same()
-    monkeypatch.setattr(postings, "_MAX_CHANGED_DOCUMENTS", 1)
+    monkeypatch.setattr(search, "_MAX_CHANGED_DOCUMENTS", 1)
     for place in (3, 4, 5):
         indexed.mem.update(indexed.ids[place], statement=f"A violin of cobalt in harbour {place}")
     indexed.assert_same()
@@ -121,14 +121,14 @@ def test_a_rebuilt_index_is_read_again(indexed: Indexed) -> None:
 
 
 def test_nothing_is_ranked_before_all_is_read(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "CHARACTERS_PER_SEARCH", 1_000)
+    monkeypatch.setattr(search, "CHARACTERS_PER_SEARCH", 1_000)
     found = [indexed.postings.rank(indexed.db, ["violin"], 10) for _ in range(60)]
     assert found[0] is None
     indexed.assert_same()
 
 
 def test_a_large_index_is_left_to_fts5(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "MAX_DOCUMENTS", 50)
+    monkeypatch.setattr(search, "MAX_DOCUMENTS", 50)
     assert [indexed.postings.rank(indexed.db, ["violin"], 10) for _ in range(5)] == [None] * 5
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.files.store import purge
 from engram.store.files.store.purge_plan import MARKER_FILE
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of

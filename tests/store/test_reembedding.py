@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engram.model.errors import EmbedderError
-from engram.store.files.reconcile import missing_vectors as embedding
+from engram.store.files.reconcile import recovery as embedding
 from tests.backends import OnFiles
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, texts

@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 from engram.rules.scopes import ancestors, parse_scope
-from engram.store.repositories import git_folder, main_worktree, remote_of, worktrees
-from engram.store.scopes import earlier_scopes, remote_scope, scope_of, session_scope
+from engram.store.scopes import (
+    earlier_scopes,
+    git_folder,
+    main_worktree,
+    remote_of,
+    remote_scope,
+    scope_of,
+    session_scope,
+    worktrees,
+)
 from tests.repositories import make_repository
 
 ACME = "project:github.com:acme/api"

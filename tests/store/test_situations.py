@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.sqlite import situations
+from engram.store.sqlite import index
 
 PLAIN = ("The dog is called Bittern", "The ledger of the branch comes first", "No flights before July")
 TASK = "ship main to prod"
@@ -48,5 +48,5 @@ def test_a_situation_of_another_process_is_found(mem: Engram, tmp_path: Path) ->
 
 
 def test_a_large_index_is_taken_to_have_some(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(situations, "MAX_DOCUMENTS_READ", 2)
+    monkeypatch.setattr(index, "MAX_DOCUMENTS_READ", 2)
     assert mem.store.may_have_situations()

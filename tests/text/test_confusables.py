@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.confusables import fold_disguised, fold_text, fold_with_positions
-from engram.text.display import INVISIBLE
-from engram.text.invisible import remove_invisible
+from engram.text.display import INVISIBLE, remove_invisible
 from tests.disguises import disguised, ignorables
 from tests.properties import examples
 from tests.tables import table

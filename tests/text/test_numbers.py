@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.numbers import numbers
+from engram.text.statements import numbers
 from tests.tables import table
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engram.text.plans import asks_about_now, is_only_planned, is_plan
+from engram.text.statements import asks_about_now, is_only_planned, is_plan
 
 NOW = "The office is in Malmö."
 

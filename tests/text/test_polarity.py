@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.polarity import (
+from engram.text.statements import (
     NOT,
     canonical_stem,
     has_opposite,

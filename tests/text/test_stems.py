@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.stems import stem, word_of
-from engram.text.word_tables import read_table
+from engram.text.words import read_table, stem, word_of
 from tests.tables import table
 
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.languages import LANGUAGES, language_of
-from engram.text.translation import MAX_CHARS, dictionary, translate, translation
-from engram.text.word_tables import DATA
+from engram.text.translation import LANGUAGES, MAX_CHARS, dictionary, language_of, translate, translation
+from engram.text.words import DATA
 
 SENTENCES = {
     "de": ("Wann läuft die Versicherung für unser Auto ab?", {"when", "insurance", "for", "our", "car"}),

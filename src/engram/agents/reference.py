@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from engram.agents.agent import CodingAgent
-from engram.agents.registry import all_agents
+from engram.agents.agent import CodingAgent, all_agents
 
 BEGIN, END = "<!-- agents: made by `make docs` -->\n", "<!-- end of agents -->\n"
 _HOME = Path("/home/user")

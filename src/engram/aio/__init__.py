@@ -1,7 +1,6 @@
 """The same memory for programs with an event loop: every call of `Engram`, awaited."""
 
 from engram.aio.awaitable import Opening
-from engram.aio.engram import AsyncEngram
-from engram.aio.facets import AsyncSession
+from engram.aio.engram import AsyncEngram, AsyncSession
 
 __all__ = ["AsyncEngram", "AsyncSession", "Opening"]

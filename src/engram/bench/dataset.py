@@ -11,8 +11,7 @@ from typing import Any
 from engram.model.arguments import checked_wordings
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import cached_property, dataclass, replace
-from engram.readers.json_reader import parse_json
-from engram.readers.limits import read_text
+from engram.readers.data import parse_json, read_text
 
 __all__ = [
     "DatasetConversation",

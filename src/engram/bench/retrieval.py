@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from engram.bench.dataset import DatasetConversation, Question
-from engram.bench.floors import peak_memory, percentile
+from engram.bench.figures import peak_memory, percentile
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
@@ -196,8 +196,8 @@ def _open_tenant(url: str | None) -> Iterator[Engram]:
         with Engram.open(ephemeral=True, time_zone="UTC") as mem:
             yield mem
         return
+    from engram.store.defaults import random_hex
     from engram.store.postgres import tenants
-    from engram.store.sources import random_hex
 
     tenant = f"bench-{random_hex(8)}"
     try:

@@ -13,8 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from engram.bench import floors
-from engram.bench.report import Figure
+from engram.bench import figures as floors
+from engram.bench.figures import Figure
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.protocol import Progress

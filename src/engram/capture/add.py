@@ -1,44 +1,217 @@
-"""`add`: store what a program says without asking the gates about it, except for shape and secrets.
+"""`add`: store what a program says without asking the gates about it, except for shape and secrets: draft → policy → shape and secrets
+→ neighbours (in a job after a large batch) → lock → exact duplicate → store, in slices."""
 
-draft → policy → shape and secrets → neighbours (in a job after a large batch) → lock → exact duplicate → store, in slices
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
-from engram.capture.batch import REFUSALS, BatchRefusals, ItemRefused, SingleItem
-from engram.capture.changes import Changes
-from engram.capture.duplicates import name_superseded, superseded_versions
-from engram.capture.memory_writer import MemoryWriter, add_conflict_link, assign_identity, without_claims
-from engram.capture.more_cues import CueAdder
+from engram.capture.additions import CueAdder
+from engram.capture.memory_writer import (
+    MemoryWriter,
+    add_conflict_link,
+    assign_identity,
+    name_superseded,
+    superseded_versions,
+    without_claims,
+)
 from engram.capture.withdrawal import Withdrawals
+from engram.decisions.admission import COMPARED_STATUSES, ChangesLookup, StoreLookup, propose
 from engram.decisions.approval import reject_replaced
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.known import COMPARED_STATUSES, ChangesLookup, StoreLookup, propose
-from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import outranking_head, replaced_memories
+from engram.decisions.execution import Change, LockedMemories, execute_change
+from engram.decisions.versions import change_link, outranking_head, replaced_memories, update_target
 from engram.gates.instructions import injection_problem
+from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import admit_all, judge
 from engram.gates.proposal import Conflict, Lookup
-from engram.model.batch import AddedMemories
-from engram.model.decision import Outcome
-from engram.model.errors import Refused
+from engram.model.decision import AddedMemories, Outcome, SkippedItem
+from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, SecretRefused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.rules.eligibility import is_over
-from engram.rules.memory_names import name_for
-from engram.rules.sources import Rank, rank_of
-from engram.store.protocol import ProposalKeys
+from engram.model.records import Job
+from engram.review.lineage import Lineages
+from engram.rules.labels import name_for
+from engram.rules.lifecycle import is_over
+from engram.rules.sources import Rank, may_replace, rank_of
+from engram.store.documents import meaning_of
+from engram.store.protocol import Image, ProposalKeys, Store
 from engram.store.purge import DOCUMENT_PREFIX
-from engram.store.records import ANSWERING_STATUSES, CURRENT_STATUSES, refuse_foreign_ids
+from engram.store.records import ANSWERING_STATUSES, CREATING_OPS, CURRENT_STATUSES, refuse_foreign_ids
 from engram.text.content_hash import content_hash, same_text
+from engram.text.display import cut, quote_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
+
+OnError = Literal["raise", "skip"]
+REFUSALS = (InvalidInput, NotFound, Refused)
+"""Errors that concern an item; any other one concerns the store, and ends the batch."""
+_MAX_EXCERPT_CHARS = 60
+_MAX_SEARCHED_CHARS = 2_000
+"""Characters of a statement that are searched for secrets before its beginning is shown."""
+_STATEMENT_FIELDS = ("statement", "content", "fact")
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class BatchRefusals:
+    """The refused items of one batch."""
+
+    def __init__(self, items: Sequence[Any], on_error: str) -> None:
+        if on_error not in get_args(OnError):
+            raise InvalidInput(f"unknown on_error {on_error!r:.40}; choose {' or '.join(get_args(OnError))}")
+        self._items = items
+        self.skips = on_error == "skip"
+        self.skipped: list[SkippedItem] = []
+
+    def map(self, change: Callable[[A], B], values: Mapping[int, A]) -> dict[int, B]:
+        """The changed values by item, without those that are refused."""
+        changed: dict[int, B] = {}
+        for index, value in values.items():
+            try:
+                changed[index] = change(value)
+            except REFUSALS as error:
+                self.refuse(index, error)
+        return changed
+
+    def check(self, check: Callable[[Sequence[A]], Sequence[A]], values: Mapping[int, A]) -> dict[int, A]:
+        """The same for a check of all values at once; only if it fails, each is checked alone to find those it refuses."""
+        try:
+            return dict(zip(values, check(list(values.values())), strict=True))
+        except REFUSALS:
+            kept = self.map(lambda value: check([value])[0], values)
+            if len(kept) == len(values):
+                raise  # it concerns several items together
+            return kept
+
+    def refuse(self, index: int, error: EngramError, stored: int = 0) -> None:
+        """Note that an item was refused, or raise the error with the item's place. `stored` memories were written before."""
+        if self.skips:
+            self.skipped.append(SkippedItem(index, self._excerpt(index, error), error))
+            return
+        excerpt = self._excerpt(index, error)
+        place = f"items[{index}] ({quote_text(excerpt)})" if excerpt else f"items[{index}]"
+        written = f"; {stored} memories before it were stored" if stored else ""
+        raise type(error)(f"{place}: {error}{written}") from error
+
+    def _excerpt(self, index: int, error: EngramError) -> str:
+        from engram.gates.secrets.scan import redact, secrets_problem
+
+        item = self._items[index]
+        if not isinstance(item, Mapping):
+            return ""
+        text = next((item[name] for name in _STATEMENT_FIELDS if isinstance(item.get(name), str)), "")[
+            :_MAX_SEARCHED_CHARS
+        ]
+        if isinstance(error, SecretRefused) and secrets_problem(Memory("", text)):
+            return ""
+        return cut(" ".join(redact(text)[0].split()), _MAX_EXCERPT_CHARS)
+
+
+class ItemRefused(Exception):
+    """An item of a slice was refused inside its transaction, which wrote nothing."""
+
+    def __init__(self, position: int, error: EngramError) -> None:
+        super().__init__(position, error)
+        self.position, self.error = position, error
+
+
+class SingleItem(BatchRefusals):
+    """A batch of one, whose error needs no place."""
+
+    def refuse(self, index: int, error: EngramError, stored: int = 0) -> None:
+        """Raise the error."""
+        raise error
+
+
+COMPARE: Final = "compare"
+"""The job, and the journal's operation, that compares added memories with their neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Finds what added memories outdate, at once or in a job."""
+
+    store: Store
+    clock: Callable[[], datetime]
+
+    def find_conflicts(self, memories: Sequence[Memory], vectors: "Vectors | None") -> dict[int, Conflict]:
+        """The current memory that each of these probably outdates or contradicts, by its place."""
+        found: dict[int, Conflict] = {}
+        with self.store.reading():
+            for i, memory in enumerate(memories):
+                if memory.status in CURRENT_STATUSES and not memory.supersedes:
+                    change = self._find_conflict(memory, vectors[i] if vectors is not None else None)
+                    found |= {i: change} if change is not None else {}
+        return found
+
+    def _find_conflict(self, memory: Memory, vector: "Vectors | None") -> Conflict | None:
+        proposal = propose(memory)
+        near = StoreLookup(self.store, vector).near(proposal)
+        # A memory that was just added is compared with those before it.
+        current = [one for one in near if one.memory.status in CURRENT_STATUSES and one.memory.id != memory.id]
+        earlier = self._older_ids(memory.id, [one.memory.id for one in current])
+        older = [one for one in current if one.memory.id in earlier]
+        found = Neighbourhood(proposal, older).conflicts()
+        return found[0] if found and found[0].is_likely else None
+
+    def _older_ids(self, memory_id: str, others: Sequence[str]) -> set[str]:
+        """Those of the others that were stored before a memory, by the journal's order; before one without an id, all of them."""
+        if not memory_id or not others:
+            return set(others)
+        first = {i: _journal_place(i, found) for i, found in self.store.histories([memory_id, *others]).items()}
+        return {other for other in others if first[other] < first[memory_id]}
+
+    def apply_conflict(self, memories: LockedMemories, new: Memory, change: Conflict) -> Memory:
+        """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
+        older = memories.get(change.other.id)
+        if older is None or older.status not in CURRENT_STATUSES or older.statement != change.other.statement:
+            return new
+        if change.is_sure and may_replace(new.source, older):
+            return memories.supersede(new, [older], by=new.source)
+        return new.replace(associations=(*new.associations, change_link(older, change.probability, memories.now)))
+
+    def enqueue_comparison(self, ids: Sequence[str]) -> None:
+        """Leave the comparison of stored memories to a job."""
+        now = self.clock()
+        if ids:
+            self.store.enqueue([Job(f"{COMPARE}:{ids[0]}:{len(ids)}", COMPARE, now, now, {"ids": list(ids)})])
+
+    def compare_stored(self, ids: Sequence[str]) -> None:
+        """Compare stored memories with what was there before them."""
+        for memory in filter(None, map(self.store.get, ids)):
+            if memory.status not in CURRENT_STATUSES or memory.supersedes or update_target(self.store.get, memory):
+                continue
+            vectors = self.store.embed([meaning_of(memory)])
+            with self.store.reading():
+                change = self._find_conflict(memory, vectors[0] if vectors is not None else None)
+            if change is not None:
+                self._decide(memory, change)
+
+    def _decide(self, memory: Memory, change: Conflict) -> None:
+        lineages = Lineages(self.store, self.clock)
+        about = [memory.id, *(version.id for version in lineages.versions(change.other.id))]
+
+        def plan(memories: LockedMemories) -> None:
+            found = memories.get(memory.id)
+            if found is None or found.status not in CURRENT_STATUSES:
+                return
+            changed = self.apply_conflict(memories, found, change)
+            if changed != found:
+                memories.put(changed.replace(updated=memories.now))
+
+        note = f"contradiction: {change.other.id}"
+        decision = Change(op=COMPARE, actor="engram", plan=plan, note=note, scopes=[memory.scope], related=about)
+        execute_change(self.store, self.clock, decision)
+
+
+def _journal_place(memory_id: str, history: Sequence[Image]) -> tuple[int, int]:
+    """Where the journal stored a memory: the entry, and the place among those it stored. What begins otherwise was pruned, so it is old."""
+    if not history or history[0].op not in CREATING_OPS:
+        return 0, 0
+    return history[0].seq, history[0].ids.index(memory_id)
+
 
 MAX_COMPARED_AT_ONCE = 8
 """Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""

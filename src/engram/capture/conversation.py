@@ -15,11 +15,11 @@ from engram.capture.extraction import JudgedSentence, consider
 from engram.capture.learn import Learner
 from engram.capture.model_review import ModelReview, review
 from engram.capture.settlement import Revise, Settlement
-from engram.decisions.known import StoreLookup, propose
+from engram.decisions.admission import StoreLookup, propose
 from engram.model.errors import InvalidInput, ModelError, NotFound
-from engram.model.event import Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.model.records import Event
 from engram.rules.scopes import parse_scope
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store

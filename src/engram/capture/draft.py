@@ -5,13 +5,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.gates.folded_view import TEXT_FIELDS, WORD_FIELDS
-from engram.model.arguments import refuse_deep, refuse_keys
+from engram.gates.proposal import TEXT_FIELDS, WORD_FIELDS
+from engram.model.arguments import RESERVED_MEMORY_KEYS, refuse_deep, refuse_keys, refuse_reserved
 from engram.model.errors import InvalidInput
-from engram.model.fields import FIELD_ALIASES, aware
-from engram.model.forms import check_complete, form_name, with_form
 from engram.model.lazy import fields
 from engram.model.memory import (
+    FIELD_ALIASES,
     FORMS,
     SIGNALS,
     STATUSES,
@@ -21,14 +20,14 @@ from engram.model.memory import (
     Evidence,
     Feedback,
     Memory,
+    aware,
     render_form,
 )
-from engram.model.reserved_keys import RESERVED_MEMORY_KEYS, refuse_reserved
-from engram.model.types import memory_type
+from engram.model.types import check_complete, form_name, memory_type, with_form
 from engram.rules import numbers as n
-from engram.rules.cues import MAX_CUES, cues_problem, normalize_cues
+from engram.rules.labels import MAX_CUES, cues_problem, normalize_cues
 from engram.rules.scopes import parse_scope
-from engram.text.invisible import remove_invisible
+from engram.text.display import remove_invisible
 
 _TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
 _UNIT = ("confidence", "importance")

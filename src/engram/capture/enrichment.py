@@ -8,17 +8,15 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.model.arguments import checked_length, checked_limit
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.model.task import Job
+from engram.model.records import Job
 from engram.review.bulk import BulkDecision, new_bulk, split_ids
-from engram.rules.argument_limits import limit_arguments
-from engram.rules.cues import MAX_CUE_CHARS, MAX_CUES
+from engram.rules.labels import MAX_CUE_CHARS, MAX_CUES
+from engram.rules.limits import limit_arguments
 from engram.rules.scopes import changeable_scopes
 from engram.rules.sources import is_evidence, origin_of
 from engram.store.protocol import Filters, Progress, Store

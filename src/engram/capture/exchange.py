@@ -8,9 +8,9 @@ from engram.capture.extraction import REDACTED, ExtractedFact, JudgedSentence
 from engram.gates.secrets.scan import redact
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput
-from engram.model.event import Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.model.records import Event
 from engram.store.records import CURRENT_STATUSES
 
 ASSISTANT = "assistant"

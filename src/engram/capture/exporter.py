@@ -6,9 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.dialects import memory_v1
 from engram.dialects.source import EXPORT_PLACES, origin_of_path
 from engram.disk import make_folder, remove_leftovers, replace_file
@@ -16,7 +14,7 @@ from engram.gates.trust import kind_of, tier_of
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.rules.eligibility import is_stale
+from engram.rules.lifecycle import is_stale
 from engram.store.protocol import Filters, Progress, Store
 
 EXPORT: Final = "export"

@@ -1,13 +1,25 @@
-"""Which memory here a record from elsewhere is: by its id, by the alias of an earlier import, and by when it began."""
+"""Which memory here a record from elsewhere is, and what a file that nobody vouches for may say:
+of the memories it brings, and of those that were here before."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time
+from typing import Any
 
-from engram.dialects.source import ImportSource, is_origin
+from engram.dialects.source import CLAIMED_SOURCE, ImportSource, is_origin
+from engram.gates.proposal import texts
+from engram.model.arguments import RESERVED_MEMORY_KEYS, without_reserved
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
-from engram.model.memory import Association, Memory
+from engram.model.memory import (
+    CONTRADICTS,
+    MAY_SUPERSEDE,
+    Activation,
+    Association,
+    Feedback,
+    Memory,
+)
+from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED
 from engram.store.protocol import Store
 
 MIDNIGHT = time.min.replace(tzinfo=UTC)
@@ -148,3 +160,148 @@ def referenced_ids(memory: Memory) -> set[str]:
 def is_document_link(link: Association) -> bool:
     """Whether a link of PLUR's leads to a document, whose path is no id."""
     return bool(link.extra.get("target_type", "engram") != "engram")
+
+
+CLAIMING = (CONTRADICTS, MAY_SUPERSEDE)
+"""The types of links that claim something about the memory they lead to."""
+_JUDGED_FIELDS = frozenset((
+    "statement", "situation", "form", "type", "context", "rationale", "domain", "trigger_context", "tags", "cues", "entities", "anchors",
+))  # fmt: skip
+"""The fields that decide whether somebody has to approve a memory."""
+
+
+_LOCAL_FIELDS = ("source", "learned_by", "pinned", "verification", "critical_slot")
+"""What only this store says of a memory."""
+_USE_FIELDS = ("policy_class", "feedback", "derivation_count", "activation")
+"""What a file says only where the whole of another store is merged with ours, and which lifts no evidence there."""
+
+
+def without_trust_claims(memory: Memory, source: str, *, keeps_use: bool, now: datetime) -> Memory:
+    """A record as what it is, the word of a file; the source it claims is kept to be shown and exported."""
+    claims: dict[str, Any] = {} if keeps_use else {
+        "policy_class": "", "feedback": Feedback(), "derivation_count": 1, "activation": Activation(last_accessed=now),
+    }  # fmt: skip
+    doubted = "unverified" if memory.verification in (CONFIRMED, CORROBORATED) else memory.verification
+    return memory.replace(
+        source=source, learned_by=IMPORTED, pinned=False, verification=doubted, critical_slot="",
+        metadata=without_reserved(memory.metadata),
+        extra=_with_claim(memory, _claimed_source(memory, source)), **claims,
+    )  # fmt: skip
+
+
+def with_local_fields(record: Memory, known: Memory, *, keeps_use: bool) -> Memory:
+    """A record of a memory that is here, with what only this store says of it."""
+    ours = known.extra.get(CLAIMED_SOURCE, "")
+    theirs = record.extra.get(CLAIMED_SOURCE, "")
+    claimed = theirs if known.learned_by == IMPORTED and theirs != known.source else ours
+    decided = {key: known.metadata[key] for key in RESERVED_MEMORY_KEYS if key in known.metadata}
+    return record.replace(
+        **{name: getattr(known, name) for name in (_LOCAL_FIELDS if keeps_use else (*_LOCAL_FIELDS, *_USE_FIELDS))},
+        metadata={**record.metadata, **decided},
+        extra=_with_claim(record, claimed),
+    )
+
+
+def _claimed_source(memory: Memory, source: str) -> str:
+    """The source a record claims; one that was imported before may say which it had there."""
+    before = memory.extra.get(CLAIMED_SOURCE)
+    if isinstance(before, str) and before and memory.source.partition(":")[0] in ("", IMPORTED):
+        return before
+    return memory.source if memory.source != source else ""
+
+
+def _with_claim(memory: Memory, claimed: Any) -> dict[str, Any]:
+    rest = {key: value for key, value in memory.extra.items() if key != CLAIMED_SOURCE}
+    return {**rest, CLAIMED_SOURCE: claimed} if claimed else rest
+
+
+def has_same_content(one: Memory, other: Memory) -> bool:
+    """Whether nothing differs that decides whether somebody has to approve a memory."""
+    return _judged_texts(one) == _judged_texts(other)
+
+
+def _judged_texts(memory: Memory) -> dict[str, str]:
+    return {name: text for name, text in texts(memory) if name in _JUDGED_FIELDS}
+
+
+@dataclass(slots=True)
+class RecordOrigin:
+    """Tells what one import brought from what was here, and notes what a record says of the latter."""
+
+    store: Store
+    ids: RecordIdentities
+    source: str
+    added: Mapping[str, Memory]
+    """What this import has added so far, by the id it has here."""
+    settled: set[str] = field(default_factory=set)
+    """The ids of records whose turn is over."""
+    reported: set[str] = field(default_factory=set)
+    """The memories whose links to others were reported."""
+    _notices: list[str] = field(default_factory=list)
+
+    def take_notices(self) -> tuple[str, ...]:
+        """What was left out of records since this was asked last."""
+        notices, self._notices = tuple(self._notices), []
+        return notices
+
+    def own_names(
+        self, memory: Memory, record: Memory, others: dict[str, str], postpone: Callable[[], None]
+    ) -> dict[str, str]:
+        """The ids a record may make claims about, as they are here; all that it may not name at all is taken out of `others`.
+
+        A record that says what a memory here says is that memory: it may be linked to, and nothing is claimed about it.
+        """
+        known = self.store.get(memory.id) if others else None
+        stated = set() if known is None else referenced_ids(known)
+        own: dict[str, str] = {}
+        foreign = []
+        for name, new in list(others.items()):
+            if new in stated or self.is_from_here(new):
+                own[name] = new
+            elif name in self.ids.wanted and name not in self.settled and self.store.get(new) is None:
+                if name in _claimed_ids(record):
+                    postpone()  # it may come yet
+            elif name not in self.ids.wanted:
+                foreign.append(name)
+                del others[name]
+        if foreign and memory.id not in self.reported:
+            self.reported.add(memory.id)
+            listed = ", ".join(sorted(foreign))
+            self._notices.append(f"names {listed}, which did not come from {self._name}; imported without that")
+        return own
+
+    def without_foreign_key(self, memory: Memory, other: Memory) -> Memory:
+        """A record without the conflict key that it shares with a memory from elsewhere."""
+        self._notices.append(
+            f"has the conflict key of {other.id}, which did not come from {self._name}; imported without it"
+        )
+        return memory.replace(conflict_key="")
+
+    def is_from_here(self, memory_id: str) -> bool:
+        """Whether an id is that of a memory which came from this place, or of a record there that never came."""
+        place = f"{self.ids.reading.origin}/" if self.ids.reading.origin else ""
+        if memory_id in self.added or (place and memory_id.startswith(place)):
+            return True
+        known = self.store.get(memory_id)
+        if known is None or known.learned_by != IMPORTED:
+            return False
+        return known.source == self.source or (bool(place) and any(one.startswith(place) for one in known.aliases))
+
+    def is_own_lineage(self, lineage: str, memory: Memory, others: Mapping[str, str], own: Mapping[str, str]) -> bool:
+        """Whether no version in a record's lineage came from elsewhere."""
+        if not lineage or self.ids.id_here(lineage) == memory.id or lineage in own:
+            return True
+        if lineage in others or OWN_ID.fullmatch(lineage):
+            return False
+        versions = self.store.lineage(lineage)
+        return all(version.id == memory.id or self.is_from_here(version.id) for version in versions)
+
+    @property
+    def _name(self) -> str:
+        return self.source.removeprefix(f"{IMPORTED}:")
+
+
+def _claimed_ids(memory: Memory) -> set[str]:
+    """The ids that a memory claims something about."""
+    links = {link.target for link in memory.associations if link.type in CLAIMING}
+    return {*links, *memory.supersedes, memory.superseded_by, memory.lineage}

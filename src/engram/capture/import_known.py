@@ -1,25 +1,82 @@
-"""A record that is here already: what of it to adopt, and what a person has to approve first."""
+"""A record that is here already: what of it to adopt, and what a person has to approve first.
+The report says what an import did with each record."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from engram.capture.import_decisions import IMPORT
-from engram.capture.import_merge import has_same_fields, merge_by_field, missing_links, says_the_same
-from engram.capture.import_report import RecordOutcome
-from engram.capture.import_run import OPEN_STATUSES, ImportRun
-from engram.capture.import_trust import has_same_content, with_local_fields
-from engram.decisions.locked import LockedMemories
-from engram.model.lazy import dataclass, replace
+from engram.capture.import_identity import has_same_content, with_local_fields
+from engram.capture.import_run import (
+    IMPORT,
+    OPEN_STATUSES,
+    ImportRun,
+    has_same_fields,
+    merge_by_field,
+    missing_links,
+    says_the_same,
+)
+from engram.decisions.execution import LockedMemories
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.rules.cues import add_cues
-from engram.rules.sources import IMPORTED, may_replace, origin_of, trust_rank
+from engram.rules.labels import add_cues
+from engram.rules.sources import IMPORTED, is_evidence, may_replace, origin_of, trust_rank
 from engram.store.protocol import Image
 from engram.store.records import ANSWERING_STATUSES
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 
-_VOUCH = "to replace it with the file's version, run `engram import --trusted` at a terminal"
+OutcomeKind = Literal["created", "updated", "unchanged", "skipped"]
+
+
+class RecordOutcome(NamedTuple):
+    """What becomes of one record."""
+
+    kind: OutcomeKind
+    memory_id: str = ""
+    """The memory it is here."""
+    memory: Memory | None = None
+    """What to write, if anything."""
+    reason: str = ""
+    """Why it is skipped."""
+    notices: tuple[str, ...] = ()
+    """What of it was left out."""
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What happened to each record, by id here; every skipped one with its reason."""
+
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    """What is known already: the same record, or a memory with the same words."""
+    waiting: list[str] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
+    """The active ones that give no directions until a person confirms them."""
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    notices: list[tuple[str, str]] = field(default_factory=list)
+    """What was left out of records that are not skipped, such as a link to a memory that is not the file's."""
+    not_read: tuple[str, ...] = ()
+    unseen: dict[str, int] = field(default_factory=dict)
+    """Scopes that a plain question asked here does not look into, and how many memories came into each."""
+
+    def add(self, label: str, outcome: RecordOutcome) -> None:
+        """Count one record."""
+        if outcome.kind == "skipped":
+            self.skipped.append((label, outcome.reason))
+        else:
+            {"created": self.created, "updated": self.updated, "unchanged": self.unchanged}[outcome.kind].append(
+                outcome.memory_id
+            )
+        self.notices += [(label, notice) for notice in outcome.notices]
+        memory = outcome.memory
+        if memory is not None and memory.status == "candidate":
+            self.waiting.append(memory.id)
+        elif memory is not None and memory.status == "active" and is_evidence(memory):
+            self.evidence.append(memory.id)
+
+
+_HOW_TO_VOUCH = "to replace it with the file's version, run `engram import --trusted` at a terminal"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -50,7 +107,7 @@ class KnownRecords:
         assert changed is not None
         dead = known.status in ("rejected", "retired")
         if dead and changed.status in OPEN_STATUSES and self.run.decisions.has_status_decision(known):
-            return _skip_record(f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
+            return _skip_record(f"is {known.status} here, and a file does not bring it back; {_HOW_TO_VOUCH}")
         is_out = self.run.decisions.is_withdrawn(changed, known) and not has_same_content(changed, known)
         if is_out and (out := self.run.decisions.find_rejected(changed)) is not None:
             return _skip_record(f"{out.memory.id} says this, and was {out.removal_note}")
@@ -211,7 +268,7 @@ class KnownRecords:
             # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
             return "belongs to a team's store; `engram update` changes it there"
         if not self.run.trusted and not may_replace(self.run.source, known):
-            return f"was stored by {origin_of(known)}, which a file cannot overwrite; {_VOUCH}"
+            return f"was stored by {origin_of(known)}, which a file cannot overwrite; {_HOW_TO_VOUCH}"
         return ""
 
     def _why_ours_stays(self, record: Memory, known: Memory) -> str:

@@ -1,23 +1,223 @@
-"""What the steps of one import share."""
+"""What the steps of one import share: the decisions made here, which no file takes back, the comparison of a record
+with what is stored, and the links among records, whose ids may be others here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from itertools import pairwise
+from typing import Any, Final
 
-from engram.capture.import_decisions import ContentKey, LocalDecisions
-from engram.capture.import_identity import RecordIdentities
-from engram.capture.import_links import RecordLinks
-from engram.capture.import_origin import RecordOrigin
-from engram.decisions.locked import LockedMemories
+from engram.capture.import_identity import CLAIMING, RecordIdentities, RecordOrigin, is_document_link, referenced_ids
+from engram.capture.withdrawal import Withdrawals
+from engram.decisions.execution import Change, LockedMemories, execute_change
+from engram.decisions.versions import remove_wait_mark
+from engram.dialects.engram_yaml import to_mapping
 from engram.dialects.source import ImportSource, without_origin
 from engram.gates.instructions import injection_problem
-from engram.gates.particulars import LABEL_FIELDS, particular_problem
+from engram.gates.neighbourhood import Recurrence
+from engram.gates.pipeline import LABEL_FIELDS, particular_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import tier_of
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import dataclass, field, fields, replace
 from engram.model.memory import Memory
 from engram.rules.sources import IMPORTED
-from engram.store.protocol import Filters, Store
-from engram.text.content_hash import same_text
+from engram.store.protocol import Filters, Image, Store
+from engram.text.content_hash import content_hash, same_text
+
+IMPORT: Final = "import"
+"""The operation in the journal."""
+ContentKey = tuple[str, str]
+"""The hash of a statement, and its scope."""
+
+
+@dataclass(slots=True)
+class LocalDecisions:
+    """The decisions of one store, looked up once per slice of an import."""
+
+    store: Store
+    _out: dict[ContentKey, Recurrence] = field(default_factory=dict)
+    """What a person rejected or retired, by the content and scope of what says the same."""
+
+    def look_up(self, memories: Sequence[Memory]) -> None:
+        """Find out which of these say what a person rejected, in any words and anywhere in the memory, or retired."""
+        found = Withdrawals(self.store).find_recurrences(memories, inside=True)
+        by_identity = {id(memory): memory for memory in memories}
+        self._out |= {content_key(by_identity[i]): out for i, out in found.items()}
+
+    def find_rejected(self, memory: Memory) -> Recurrence | None:
+        """The memory that a person rejected here and that surely says the same as one of those looked up."""
+        out = self._out.get(content_key(memory))
+        return out if out is not None and out.is_sure and out.memory.status == "rejected" else None
+
+    def is_withdrawn(self, memory: Memory, known: Memory) -> bool:
+        """Whether a person rejected or retired, as another memory than the known one, what one of those looked up says."""
+        out = self._out.get(content_key(memory))
+        return out is not None and out.memory.id != known.id
+
+    def needs_person(self, memory: Memory) -> bool:
+        """Whether a person retired what one of those looked up says, or likely rejected it: they are asked again."""
+        out = self._out.get(content_key(memory))
+        return out is not None and (out.memory.status == "retired" or not out.is_sure)
+
+    def has_status_decision(self, known: Memory) -> bool:
+        """Whether a decision here, and not only imports, ever changed the status of a memory."""
+        changes = (
+            later
+            for earlier, later in pairwise(self.store.history(known.id))
+            if _image_status(earlier) != _image_status(later)
+        )
+        return any(later.op != IMPORT for later in changes)
+
+
+def content_key(memory: Memory) -> ContentKey:
+    """The key by which the content of a memory is found again."""
+    return content_hash(memory.statement), memory.scope
+
+
+def _image_status(image: Image) -> str:
+    return image.memory.status if image.memory is not None else ""
+
+
+def says_the_same(theirs: Memory, ours: Memory) -> bool:
+    """Whether two records say the same, apart from what this store adds and what use and links do."""
+    return _comparable_fields(
+        theirs.replace(status=ours.status) if ours.status == "candidate" else theirs
+    ) == _comparable_fields(ours)
+
+
+def _comparable_fields(memory: Memory) -> dict[str, Any]:
+    blank = Memory(id="", statement="")
+    return to_mapping(
+        memory.replace(
+            id="", name="", aliases=(), source="", learned_by="", imported_at=None, activation=blank.activation, feedback=blank.feedback,
+            updated=None, associations=(), supersedes=(), superseded_by="",
+        )
+    )  # fmt: skip
+
+
+_NOT_COMPARED = frozenset({"id", "name", "aliases", "version", "updated", "associations", "imported_at"})
+_COMPARED = tuple(field.name for field in fields(Memory) if field.name not in _NOT_COMPARED)
+_OF_USE = frozenset({"activation"})
+"""What each program learns from its own use; that both changed it is no conflict."""
+
+
+def has_same_fields(theirs: Memory, ours: Memory) -> bool:
+    """Whether there is nothing to merge: every field of two memories is the same, links included."""
+    return all(getattr(theirs, name) == getattr(ours, name) for name in (*_COMPARED, "associations"))
+
+
+def missing_links(theirs: Memory, ours: Memory, before: Sequence[Memory] = ()) -> Memory:
+    """Our memory with the links of theirs that it lacks, apart from those that an earlier version of ours had."""
+    versions = (ours, *before)
+    linked = {(link.target, link.type) for version in versions for link in version.associations}
+    replaced = {earlier for version in versions for earlier in version.supersedes}
+    was_superseded = any(version.superseded_by for version in versions)
+    return ours.replace(
+        associations=(
+            *ours.associations,
+            *(link for link in theirs.associations if (link.target, link.type) not in linked),
+        ),
+        supersedes=(*ours.supersedes, *(earlier for earlier in theirs.supersedes if earlier not in replaced)),
+        superseded_by=ours.superseded_by if was_superseded else theirs.superseded_by,
+    )
+
+
+def merge_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
+    """Our memory with what changed in theirs since it was imported, and the fields that both changed, of which ours stays.
+
+    The journal tells the two apart: what an import wrote is what the other store said; what another decision changed is ours.
+    """
+    before = _changed_here(history)
+    adopted: dict[str, Any] = {}
+    conflicts: list[str] = []
+    for name in _COMPARED:
+        value = getattr(theirs, name)
+        if value == getattr(ours, name):
+            continue
+        if name not in before:
+            adopted[name] = value
+        elif value != before[name] and name not in _OF_USE:
+            conflicts.append(name)
+    links = theirs.associations
+    if "associations" in before:  # links were made, reinforced or removed here: ours, and those of theirs that are new
+        known = {(link.target, link.type) for image in history if image.memory for link in image.memory.associations}
+        links = (*ours.associations, *(link for link in links if (link.target, link.type) not in known))
+    return ours.replace(**adopted, associations=links), conflicts
+
+
+def _changed_here(images: Sequence[Image]) -> Mapping[str, Any]:
+    """The fields that somebody changed here, each with the value it had before."""
+    changed: dict[str, Any] = {}
+    for earlier, later in pairwise(images):
+        if later.op != IMPORT:
+            for name in (*_COMPARED, "associations"):
+                value = getattr(earlier.memory, name)
+                if value != getattr(later.memory, name):
+                    changed.setdefault(name, value)
+    return changed
+
+
+IMPORT_BATCH_SIZE = 500
+"""Memories per decision: bounds how long other writers wait."""
+
+
+@dataclass(slots=True)
+class RecordLinks:
+    """Sets the links of records to the ids that those they name have here."""
+
+    store: Store
+    ids: RecordIdentities
+    added: Mapping[str, Memory]
+    """What this import has added so far, by the id it has here."""
+    origin: RecordOrigin | None = None
+    """What a record may speak of; None if a person vouches for the file."""
+    unlinked: dict[str, Memory] = field(default_factory=dict)
+    """Records that were written before the new ids of all they link to were known."""
+
+    def resolve_links(self, memory: Memory, record: Memory) -> Memory:
+        """The memory with every id it names as it is here; what is not known yet is left out until `complete`."""
+        ids = {name: self.ids.id_here(name) for name in referenced_ids(record)}
+        if not all(ids.values()):
+            self.unlinked[memory.id] = record
+        others = {name: new for name, new in ids.items() if new and new != memory.id}
+        own, is_own = others, True
+        if (origin := self.origin) is not None:
+            own = origin.own_names(memory, record, others, lambda: self.unlinked.update({memory.id: record}))
+            is_own = origin.is_own_lineage(record.lineage, memory, others, own)
+        links = (
+            link if is_document_link(link) else replace(link, target=others[link.target])
+            for link in record.associations
+            if is_document_link(link) or link.target in (own if link.type in CLAIMING else others)
+        )
+        return memory.replace(
+            associations=tuple(links) if origin is None else tuple(map(remove_wait_mark, links)),
+            supersedes=tuple(others[name] for name in record.supersedes if name in own),
+            superseded_by=own.get(record.superseded_by, ""),
+            lineage=(ids.get(record.lineage) or memory.id) if record.lineage and is_own else "",
+            revision=record.revision if is_own else 1,
+        )
+
+    def complete(self, name: str, actor: str, clock: Callable[[], datetime]) -> None:
+        """Set the links of what was written before all ids were known."""
+        records, self.unlinked = self.unlinked, {}
+        ids = list(records)
+        for start in range(0, len(ids), IMPORT_BATCH_SIZE):
+            some = ids[start : start + IMPORT_BATCH_SIZE]
+            note = f"links of what came from {name}"
+            plan = partial(self._complete_slice, {memory_id: records[memory_id] for memory_id in some})
+            execute_change(self.store, clock, Change(op=IMPORT, actor=actor, plan=plan, note=note, related=some))
+
+    def _complete_slice(self, records: Mapping[str, Memory], memories: LockedMemories) -> None:
+        for memory_id, record in records.items():
+            memory = memories.get(memory_id)
+            if memory is None:
+                continue
+            linked = self.resolve_links(memory, record)
+            if memory_id not in self.added:  # its other links may be ours
+                linked = missing_links(linked, memory)
+            if linked != memory:
+                memories.put(linked, judged=True)
+
 
 CURRENT = ("active", "dormant")
 OPEN_STATUSES = (*CURRENT, "candidate")

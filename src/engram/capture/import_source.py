@@ -1,13 +1,47 @@
-"""The formats that `engram import` reads: how each is recognised, and which module of `dialects/` reads it."""
+"""The formats that `engram import` reads: how each is recognised, and which module of `dialects/` reads it.
+The files of a folder that an import does not read are named, so that none is left out without a word."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from engram.capture.unread_files import unread_files
 from engram.dialects.source import ImportSource, Projection, origin_of_path
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
+from engram.text.display import format_count
+
+MAX_NAMED_KINDS = 8
+"""Kinds of files that are named; the rest is counted."""
+MAX_NAMES_PER_KIND = 3
+"""Names per kind."""
+
+
+def unread_files(folder: Path, is_read: Callable[[Path], bool]) -> list[str]:
+    """The other files in a folder and below it, by kind: how many there are, and the names of the first."""
+    kinds: defaultdict[str, list[str]] = defaultdict(list)
+    for file in _visible_files(folder):
+        if not is_read(file):
+            kinds[file.suffix.lower()].append(file.relative_to(folder).as_posix())
+    ordered = sorted(kinds.items(), key=lambda kind: (-len(kind[1]), kind[0]))
+    lines = [_describe_kind(suffix, sorted(names)) for suffix, names in ordered[:MAX_NAMED_KINDS]]
+    rest = sum(len(names) for _, names in ordered[MAX_NAMED_KINDS:])
+    return [*lines, f"{format_count(rest, 'file')} of other kinds"] if rest else lines
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    """The files of a folder and below it, hidden ones left out; links to folders are not followed."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def _describe_kind(suffix: str, names: list[str]) -> str:
+    kind = f"{suffix} file" if suffix else "file without a suffix"
+    plural = "" if suffix else "files without a suffix"
+    more = ", …" if len(names) > MAX_NAMES_PER_KIND else ""
+    return f"{format_count(len(names), kind, plural)}: {', '.join(names[:MAX_NAMES_PER_KIND])}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +173,13 @@ def _read_notes(path: Path, _: ReadOptions) -> ImportSource:
 
 
 def _is_mem0(path: Path) -> bool:
-    from engram.dialects.mem0 import is_mem0
+    from engram.dialects.record_files import is_mem0
 
     return is_mem0(path)
 
 
 def _read_mem0(path: Path, _: ReadOptions) -> ImportSource:
-    from engram.dialects.mem0 import read_mem0
+    from engram.dialects.record_files import read_mem0
 
     return read_mem0(path)
 
@@ -158,7 +192,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _read_table(path: Path, options: ReadOptions) -> ImportSource:
-    from engram.dialects.mapped_records import read_mapped
+    from engram.dialects.record_files import read_mapped
 
     return read_mapped(path, options.mapping)
 
@@ -189,20 +223,20 @@ def _read_records(path: Path, options: ReadOptions) -> ImportSource:
 
 
 def _count_of_notes(path: Path) -> int:
-    from engram.dialects.markdown_files import markdown_files
+    from engram.dialects.markdown_notes import markdown_files
 
     return sum(1 for _ in markdown_files(path, []))
 
 
 def _is_markdown(path: Path) -> bool:
-    from engram.agents.registry import instruction_file_names
+    from engram.agents.agent import instruction_file_names
     from engram.dialects.markdown_notes import has_notes
 
     return has_notes(path, instruction_file_names())
 
 
 def _read_markdown(path: Path, _: ReadOptions) -> ImportSource:
-    from engram.agents.registry import instruction_file_names
+    from engram.agents.agent import instruction_file_names
     from engram.dialects.markdown_notes import read_markdown_notes
 
     source = read_markdown_notes(path, instruction_file_names())

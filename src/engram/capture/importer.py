@@ -1,43 +1,130 @@
 """Imports records from elsewhere: those that this store does not have yet, and what changed in those it has.
+What a file says about trust counts only if the person at the terminal vouches for the file."""
 
-Ids stay where they can, so that a second import finds what the first one brought. Where an id is taken here, the record gets another, and
-an alias that names the store it came from and its id there. Records that need a new id are written first, so that the links of the
-others are complete; links among the renamed ones are set at the end.
-
-A record that was changed later elsewhere replaces ours; an older one does not. PLUR's times do not tell which is newer, so its records are
-merged field by field. Nothing a file says about trust counts (who said it, that a person confirmed or pinned it), and it
-replaces nothing that a more trusted source said, unless the person at the terminal vouches for the file.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from engram.capture.import_decisions import IMPORT, LocalDecisions
-from engram.capture.import_draft import RecordDrafts, reason_of
-from engram.capture.import_identity import OWN_ID, RecordIdentities
-from engram.capture.import_known import KnownRecords
-from engram.capture.import_links import IMPORT_BATCH_SIZE, RecordLinks
-from engram.capture.import_origin import RecordOrigin
-from engram.capture.import_report import ImportReport, RecordOutcome
-from engram.capture.import_run import CURRENT, OPEN_STATUSES, ImportRun, source_of
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.capture.draft import draft
+from engram.capture.import_identity import OWN_ID, RecordIdentities, RecordOrigin, without_trust_claims
+from engram.capture.import_known import ImportReport, KnownRecords, RecordOutcome
+from engram.capture.import_run import (
+    CURRENT,
+    IMPORT,
+    IMPORT_BATCH_SIZE,
+    OPEN_STATUSES,
+    ImportRun,
+    LocalDecisions,
+    RecordLinks,
+    source_of,
+)
+from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.decisions.versions import outranking_head, refuse_cycle
 from engram.dialects.source import EXPORT_PLACES, ImportSource, record_label
-from engram.gates.proposal import GateSettings
+from engram.gates.proposal import GateSettings, added_problem, without_invisible
+from engram.gates.secrets.exemptions import AllowedValues
+from engram.gates.secrets.scan import secrets_problem
+from engram.gates.trust import is_human
+from engram.model.arguments import refuse_deep, without_reserved
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, Activation, Association, Memory
+from engram.model.memory import CONTRADICTS, FIELD_ALIASES, Activation, Association, Evidence, Memory
 from engram.review.distrust import distrust_reason
 from engram.rules.numbers import HORIZON_DAYS
-from engram.rules.scopes import wider_scopes
-from engram.rules.sources import may_replace
+from engram.rules.scopes import parse_scope, wider_scopes
+from engram.rules.sources import CONFIRMED, IMPORTED, may_replace
 from engram.store.protocol import Progress, Store
+from engram.store.records import ANSWERING_STATUSES, readable_image
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
+
+_MEMORY_FIELDS = frozenset(Memory.__dataclass_fields__)
+_MAX_ID_CHARS = 500
+
+
+@dataclass(slots=True)
+class RecordDrafts:
+    """Makes memories of the records of one import."""
+
+    run: ImportRun
+
+    def draft(self, record: "Memory | Mapping[str, Any]") -> Memory:
+        """The memory a record describes. Raises `EngramError` or what its fields raise if it is none that may be stored."""
+        memory = self._stamp_provenance(without_invisible(self._memory(record)))
+        readable_image(memory if memory.id else memory.replace(id="the record"))
+        return memory
+
+    def refuse(self, memory: Memory) -> None:
+        """Raise `InvalidInput` for a memory that cannot be stored."""
+        allowed = AllowedValues(self.run.settings.allowed_values)
+        problem = (
+            self._id_problem(memory)
+            or added_problem(memory, self.run.settings)
+            or secrets_problem(memory, allowed=allowed)
+        )
+        if problem:
+            raise InvalidInput(problem)
+
+    def hold_for_review(self, memory: Memory) -> Memory:
+        """The memory as a candidate, if somebody has to approve what it says."""
+        may_answer = memory.status in (CURRENT if self.run.trusted else ANSWERING_STATUSES)
+        if not may_answer or not self.run.needs_approval(memory):
+            return memory
+        self.run.held.add(memory.id)
+        return memory.replace(status="candidate")
+
+    def _id_problem(self, memory: Memory) -> str:
+        """Why an id of another tool cannot become an alias; "" if it can."""
+        if self.run.reading.projection is None or (memory.id.isprintable() and len(memory.id) <= _MAX_ID_CHARS):
+            return ""
+        return f"its id has more than {_MAX_ID_CHARS} characters, or one that cannot be shown"
+
+    def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
+        """The memory a record describes; one without an id begins now."""
+        now = self.run.clock()
+        refuse_deep(record.extra if isinstance(record, Memory) else record, "the record")
+        if not isinstance(record, Memory):
+            return _from_fields(record, now)
+        if record.id:
+            return record
+        days = HORIZON_DAYS if record.decay_days is None else record.decay_days
+        return record.replace(scope=parse_scope(record.scope), created=record.created or now, decay_days=days)
+
+    def _stamp_provenance(self, memory: Memory) -> Memory:
+        """The memory as the file's word; if a person vouches for the file, as what it says of itself."""
+        run = self.run
+        if not run.trusted:
+            memory = memory.replace(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
+            return without_trust_claims(memory, run.source, keeps_use=run.reading.whole, now=run.clock())
+        claimed = is_human(memory.source) and not run.by_person
+        source = run.source if claimed or not memory.source else memory.source
+        memory = memory.replace(source=source, learned_by=memory.learned_by or IMPORTED)
+        vouched = memory.learned_by == IMPORTED and memory.verification == "unverified"
+        return memory.replace(verification=CONFIRMED) if vouched else memory
+
+    def _foreign_evidence(self, memory: Memory) -> tuple[Evidence, ...]:
+        """Its evidence without what was said here: a file does not make that its own, to be quoted and purged along with it."""
+        store = self.run.store
+        known = self.run.ids.find_known(memory, store.get(memory.id)) if memory.id else None
+        ours = {evidence.event for evidence in known.evidence} if known is not None else set()
+        return tuple(one for one in memory.evidence if one.event in ours or store.event(one.event) is None)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a record is no memory."""
+    return str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
+
+
+def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
+    """A memory from fields named as callers name them; keys that are none of a memory's are kept as they are."""
+    own = {key: value for key, value in record.items() if key in _MEMORY_FIELDS or key in FIELD_ALIASES}
+    extra = {key: value for key, value in record.items() if key not in own}
+    memory_id = str(own.pop("id", "") or "")
+    if isinstance(own.get("metadata"), Mapping):
+        own["metadata"] = without_reserved(own["metadata"])
+    memory = draft(own, learned_by=IMPORTED, source="", now=now)
+    return memory.replace(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))
 
 
 class PlacedRecord(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from engram.capture.add import COMPARE, Changes
 from engram.capture.buffer import CAPTURE, CaptureBuffer
-from engram.capture.changes import COMPARE, Changes
 from engram.capture.conversation import JOB, Conversations
 from engram.capture.enrichment import ENRICH_WITH_MODEL, PER_JOB, Enrichment
 from engram.capture.learn import Learner
@@ -13,7 +13,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.model.task import Job, TaskRun
+from engram.model.records import Job, TaskRun
 from engram.rules.scopes import GLOBAL
 from engram.sessions.jobs import Handler
 from engram.sessions.tasks import DERIVE, FACT_EVENTS

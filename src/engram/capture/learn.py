@@ -1,48 +1,210 @@
-"""`learn` and `remember`: run a memory through the gates and store it.
+"""`learn` and `remember`: draft → policy → gates (against the store) → lock → gates again for what others wrote meanwhile → store.
+What it contradicts here is settled as the caller chooses; what it contradicts in other scopes is told."""
 
-draft → policy → gates (against the store) → lock → gates again for what others wrote meanwhile → store
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.capture.conflict_choice import NOT_STORED
-from engram.capture.duplicates import (
+from engram.capture.additions import broader_situation
+from engram.capture.memory_writer import (
     COEXISTING_RELATIONS,
     MAX_RELATED_MEMORIES,
+    MemoryWriter,
+    add_conflict_link,
+    assign_identity,
     journal_reason,
     name_superseded,
     superseded_versions,
+    without_claims,
 )
-from engram.capture.memory_writer import MemoryWriter, add_conflict_link, assign_identity, without_claims
-from engram.capture.other_scopes import has_memories_elsewhere, scope_warnings
-from engram.capture.rate_limit import GATE as RATE
-from engram.capture.rate_limit import rate_problem
+from engram.decisions.admission import COMPARED_STATUSES, ChangesLookup, StoreLookup, filter_taken_out, propose
 from engram.decisions.approval import reject_replaced
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.known import COMPARED_STATUSES, ChangesLookup, StoreLookup, filter_taken_out, propose
-from engram.decisions.locked import LockedMemories
+from engram.decisions.authority import refuse_outranked
+from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.decisions.versions import contradiction_target, outranking_head, replaced_memories
+from engram.gates.comparison import in_same_form
 from engram.gates.nature import nature_of
+from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import exception_reason, judge, mention, outranked_reason
 from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import Conflict, Lookup, Neighbour, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted
 from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
-from engram.model.errors import InvalidInput, StoreError
+from engram.model.errors import InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.review.lineage import Lineages
-from engram.rules.eligibility import outlasts
-from engram.rules.memory_names import name_for
-from engram.store.records import CURRENT_STATUSES, refuse_foreign_ids
+from engram.rules.labels import name_for
+from engram.rules.lifecycle import is_over, outlasts
+from engram.rules.scopes import visible_scopes
+from engram.rules.sources import rate_limit_key
+from engram.store.protocol import Filters, Store
+from engram.store.records import CURRENT_STATUSES, locked_memory, refuse_foreign_ids
 from engram.store.references import find_memory
 from engram.text.display import notice, safe_word
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
+
+ON_CONFLICT = ("update", "replace", "keep-both", "skip")
+"""What a caller may choose; without a choice a contradiction is stored as a candidate and waits for review."""
+NOT_STORED = "; nothing was stored"
+"""Ends the reason of a decision about a contradiction that was skipped."""
+_RELATION_BY_CHOICE = {"replace": "update", "keep-both": "different"}
+_REWORDED = ("statement", "form", "situation", "type", "rationale", "tags", "cues", "domain")
+
+Learn = Callable[..., Decision]
+Update = Callable[[Memory, Mapping[str, Any], Memory | None], Memory]
+"""Changes a memory, and has it absorb the candidate, if any, that waited to say so."""
+
+
+def check_choice(choice: str, given: Mapping[str, Any], relation: str) -> None:
+    """Raise `InvalidInput` for an unknown choice, or one beside memories that the caller names."""
+    if choice and choice not in ON_CONFLICT:
+        raise InvalidInput(f"Unknown on_conflict {choice!r}; choose {', '.join(ON_CONFLICT)}")
+    if choice and choice != "skip" and (given.get("supersedes") or relation):
+        raise InvalidInput(f"on_conflict={choice!r} decides about what is found; leave out supersedes and relation")
+
+
+def open_conflicts(found: Decision) -> list[Memory]:
+    """The current memories that a proposal contradicts, where it was not stored or repeats a candidate that waits for them."""
+    stored = found.memory
+    is_new = found.outcome == Outcome.CONTRADICTION and stored is None
+    is_waiting = found.outcome == Outcome.DUPLICATE and stored is not None and stored.status == "candidate"
+    if found.other is None or not (is_new or is_waiting):
+        return []
+    others = {other.id: other for other in (found.other, *(one.memory for one in found.related))}
+    return [other for other in others.values() if stored is None or other.id != stored.id]
+
+
+def apply_choice(found: Decision, choice: str, given: Mapping[str, Any], learn: Learn, update: Update) -> Decision:
+    """The decision by the caller's choice, where a proposal contradicts memories and nobody has decided about that yet."""
+    others = open_conflicts(found)
+    if not others:
+        return found
+    if choice == "skip":
+        return found if found.memory is None else replace(found, reason=f"{found.reason}; skip changes neither")
+    if choice == "update":
+        return _update_stored(found, others, given, learn, update)
+    return learn({**given, "supersedes": tuple(other.id for other in others)}, relation=_RELATION_BY_CHOICE[choice])
+
+
+def _update_stored(
+    found: Decision, others: Sequence[Memory], given: Mapping[str, Any], learn: Learn, update: Update
+) -> Decision:
+    """The first of the stored memories with what the new one says; where the source may not change it, the new one waits for review."""
+    other = others[0]
+    changes = {name: given[name] for name in _REWORDED if given.get(name)}
+    changes.setdefault("rationale", "")  # the old one explains what it no longer says
+    if "statement" in changes:
+        changes.setdefault("form", {})
+    if changes.get("situation"):
+        changes["situation"] = broader_situation(other.situation, changes["situation"]) or other.situation
+    try:
+        after = update(other, changes, found.memory)
+    except Refused:
+        decision = found if found.memory is not None else learn(given, relation="")
+        return replace(decision, reason=f"{decision.reason}; {_refusal_reason(others)}")
+    left = [one for one in found.related if one.memory.id != other.id]
+    still = f"; it still contradicts {_join_ids(one.memory for one in left)}" if left else ""
+    waited = f"{other.id} now says what {found.memory.id} waited to say" if found.memory is not None else ""
+    reason = f"{waited or found.reason.removesuffix(NOT_STORED)}; updated as the caller chose{still}"
+    return Decision(
+        outcome=Outcome.UPDATED, memory=after, other=None, reason=reason, gate=found.gate, related=tuple(left)
+    )
+
+
+def _refusal_reason(others: Sequence[Memory]) -> str:
+    if len(others) == 1:
+        return f"{others[0].id} stays as it is until a person decides"
+    return f"`update` changes one memory, and this contradicts {_join_ids(others)}: `replace` supersedes them all"
+
+
+def _join_ids(memories: Iterable[Memory]) -> str:
+    return " and ".join(memory.id for memory in memories)
+
+
+def absorb(memories: LockedMemories, waiting: str, memory: Memory, actor: str) -> Memory:
+    """The memory, superseding a candidate that waited to say the same. Raises `Refused` where the actor may not decide about that one."""
+    candidate = locked_memory(memories, waiting)
+    # Somebody else may have decided about it meanwhile.
+    if candidate.status != "candidate":
+        return memory
+    refuse_outranked(actor, candidate, "settle a contradiction against")
+    memories.put(candidate.replace(status="superseded", superseded_by=memory.id, updated=memories.now))
+    return memory.replace(supersedes=tuple(dict.fromkeys((*memory.supersedes, waiting))))
+
+
+MAX_SCOPE_NEIGHBOURS = 3
+"""How many of the nearest memories by meaning, and as many by words, of other scopes a proposal is compared with: half as many as in its own."""
+MIN_COMPARED_COSINE = 0.4
+"""The cosine from which a memory is compared; the gates compare farther ones too, but here nothing is decided."""
+
+
+def other_scopes(scope: str, here: str) -> tuple[str, ...]:
+    """The other scopes that are seen together with one: from it, and from the project of the directory if that sees it."""
+    start = [scope, here] if here and scope in visible_scopes([here]) else [scope]
+    return tuple(one for one in visible_scopes(start) if one != scope)
+
+
+def has_memories_elsewhere(store: Store, scope: str, here: str) -> bool:
+    """Whether there is anything current in the other scopes that a new memory of this one is compared with."""
+    return bool(store.count(Filters(scopes=other_scopes(scope, here), statuses=CURRENT_STATUSES)))
+
+
+def _is_near(proposal: Proposal, near: Neighbour) -> bool:
+    """Whether a memory is worth comparing: near in meaning, as far as that is known, or in the same form."""
+    return not 0 <= near.cosine < MIN_COMPARED_COSINE or in_same_form(proposal.memory, near.memory)
+
+
+def scope_warnings(
+    proposal: Proposal, store: Store, vector: "Vectors | None", here: str, now: datetime
+) -> tuple[str, ...]:
+    """A warning for each current memory of another scope that a proposal repeats or contradicts."""
+    memory, scopes = proposal.memory, other_scopes(proposal.memory.scope, here)
+    with store.reading():
+        found = StoreLookup(store, vector, CURRENT_STATUSES, scopes, MAX_SCOPE_NEIGHBOURS).near(proposal)
+    current = {near.memory.id: near for near in found if _is_near(proposal, near) and not is_over(near.memory, now)}
+    # The gates compare within a scope, so these are compared as if they were in the proposal's.
+    moved = [replace(near, memory=near.memory.replace(scope=memory.scope)) for near in current.values()]
+    near = Neighbourhood(proposal, moved)
+    if (twin := near.duplicate()) is not None:
+        return (notice(f"{mention(twin)} in {safe_word(current[twin.id].memory.scope)} already says this"),)
+    likely = [conflict for conflict in near.conflicts() if conflict.is_likely and conflict.other.id in current]
+    return tuple(
+        notice(
+            f"it {'updates' if conflict.relation == 'update' else 'contradicts'} {mention(conflict.other)} in "
+            f"{safe_word(current[conflict.other.id].memory.scope)}, which is seen together with it"
+            + (f": {conflict.why}" if conflict.why else "")
+            + "; forget or change one of them unless this one is an exception"
+        )
+        for conflict in likely[:MAX_SCOPE_NEIGHBOURS]
+    )
+
+
+RATE_STATE = "rates"
+"""The state with today's counts by source."""
+RATE_GATE = "rate"
+"""The gate that a decision names when a source is over its limit."""
+
+
+def rate_problem(store: Store, source: str, now: datetime, most: int) -> str:
+    """Why a source may add no more candidates today; "" if it may, and then this one is counted. 0 sets no limit."""
+    if not most:
+        return ""
+    day, name, refused = now.date().isoformat(), rate_limit_key(source), False
+
+    def count(before: Mapping[str, Any]) -> Mapping[str, Any]:
+        nonlocal refused
+        counts = dict(before.get("counts", {})) if before.get("day") == day else {}
+        refused = counts.get(name, 0) >= most
+        return before if refused else {"day": day, "counts": {**counts, name: counts.get(name, 0) + 1}}
+
+    store.change_state(RATE_STATE, count)
+    if not refused:
+        return ""
+    return f"{source} has added {most} candidates today, its limit (`source_daily_limit`); propose it again tomorrow"
+
 
 _FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
 
@@ -100,7 +262,7 @@ class Learner(MemoryWriter):
         if not verdict.is_admitted:
             return self.duplicates.handle_duplicate(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
-            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(over), gate=RATE)
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(over), gate=RATE_GATE)
         decision = self._write(proposal, verdict, vector, session, mark)
         if here is None or not compares or not decision.has_new_memory:
             return decision

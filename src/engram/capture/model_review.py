@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from engram.capture.extraction import ExtractedFact
 from engram.llm.schemas import Choice, ExtractedFacts
-from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
+from engram.model.records import Event
 from engram.text.display import quote_text, safe_word
 
 if TYPE_CHECKING:

@@ -18,24 +18,23 @@ from engram.capture.retraction import (
     reason_to_wait,
     was_said_before,
 )
-from engram.decisions.known import COMPARED_STATUSES, ChangesLookup, propose
+from engram.decisions.admission import COMPARED_STATUSES, ChangesLookup, propose
 from engram.gates.comparison import relation
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
 from engram.gates.proposal import Lookup, Proposal, Verdict
 from engram.gates.trust import is_human, tier_3_reason
 from engram.llm.schemas import Choice
+from engram.model.arguments import QUOTED_EVENT, VERBATIM
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import Refused
-from engram.model.event import Event, quotes_ledger
-from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Association, Evidence, Memory
-from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
+from engram.model.memory import Association, ChangedFields, Evidence, Memory
+from engram.model.records import Event, quotes_ledger
 from engram.model.types import memory_type
 from engram.rules.scopes import visible_scopes
 from engram.rules.sources import CAPTURED, may_replace
-from engram.store.new_events import NewEvent
+from engram.store.intake import NewEvent
 from engram.store.protocol import Store
 from engram.store.records import CURRENT_STATUSES, start_of
 from engram.text.content_hash import quote_hash

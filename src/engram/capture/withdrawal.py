@@ -7,7 +7,7 @@ same as a rejected memory waits for review. A retirement holds for the same text
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engram.decisions.known import (
+from engram.decisions.admission import (
     StoreLookup,
     filter_taken_out,
     is_visible_either_way,
@@ -15,9 +15,8 @@ from engram.decisions.known import (
     removal_note,
     taken_out_limit,
 )
-from engram.embedding.products import dot
-from engram.gates.comparison import term_coverage
-from engram.gates.forms import statements_of
+from engram.embedding.vectors import dot
+from engram.gates.comparison import statements_of, term_coverage
 from engram.gates.neighbourhood import (
     WITHDRAWN_STATUSES,
     Recurrence,
@@ -25,8 +24,7 @@ from engram.gates.neighbourhood import (
     find_repeated_passage,
     state_passage,
 )
-from engram.gates.particulars import join_texts, particular_texts
-from engram.gates.pipeline import mention
+from engram.gates.pipeline import join_texts, mention, particular_texts
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass
@@ -42,7 +40,7 @@ from engram.text.display import notice
 from engram.text.tokens import tokens
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 __all__ = ["Withdrawals"]
 

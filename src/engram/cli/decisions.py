@@ -41,7 +41,7 @@ def preview(surface: Surface, heading: str, memories: Sequence[Memory]) -> None:
 def confirm_reworded(surface: Surface, mem: "Engram", memory: Memory, verb: str) -> bool:
     """Show a person what a memory says, and ask, where anyone else has reworded it since it was stored; else True."""
     from engram.cli.display import escape_hidden
-    from engram.store.history import is_reworded
+    from engram.store.records import is_reworded
 
     if not surface.person or not is_reworded(mem.store.history(memory.id)):
         return True

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engram.cli import display, views
 from engram.cli.records import decision_data, hit_data, injection_data, memory_data, plain
 from engram.model.lazy import dataclass, field
-from engram.rules.eligibility import eligibility
-from engram.rules.strength import strength
+from engram.rules.lifecycle import eligibility, strength
 
 if TYPE_CHECKING:
     from engram.cli.surface import Surface

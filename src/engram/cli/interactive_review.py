@@ -1,23 +1,170 @@
-"""The walk through the review queue at a terminal: one item, one key, one decision."""
+"""The walk through the review queue at a terminal: one item, one key, one decision, and a memory in the person's own editor."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.display import ago, escape_hidden, line, moment
-from engram.cli.editor import edit_fields
-from engram.cli.keys import can_read_keys, read_key
-from engram.cli.surface import Surface, reason_for_person, require_person
-from engram.model.errors import EngramError
-from engram.model.lazy import dataclass, field
+from engram.cli.surface import Surface, message_of, reason_for_person, require_person
+from engram.model.errors import EngramError, InvalidInput
+from engram.model.lazy import dataclass, field, fields
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
     from engram.client import Engram
-    from engram.review.provenance import Provenance
+    from engram.review.amendment import NumberedRetelling
+    from engram.review.promotion import Provenance
     from engram.review.queue import ReviewItem
-    from engram.review.retellings import NumberedRetelling
+
+DEFAULT_EDITOR = "vi"
+_HINT = "# Change what this memory says, save and leave the editor. Leave it unchanged to change nothing.\n"
+
+
+def edit_fields(surface: Surface, memory: Memory) -> dict[str, Any]:
+    """The fields that the person changed; {} for none. Raises `InvalidInput` where the text cannot be read, and says where it is."""
+    if not os.environ.get("VISUAL") and not os.environ.get("EDITOR"):
+        statement = surface.ask(f"  It says: {memory.statement}\n  Instead: ")
+        return {"statement": statement} if statement else {}
+    return edit_in_editor(memory)
+
+
+def edit_in_editor(memory: Memory) -> dict[str, Any]:
+    """The fields that a person changed in $VISUAL or $EDITOR."""
+    from engram.dialects import engram_yaml
+
+    folder = Path(tempfile.mkdtemp(prefix="engram-edit-"))
+    path = folder / "memory.yaml"
+    path.touch(0o600)
+    path.write_text(_HINT + engram_yaml.dump([memory]), "utf-8")
+    _run_editor(path)
+    try:
+        (after,) = engram_yaml.load(path.read_text("utf-8"), where=str(path))
+    except (EngramError, OSError, ValueError) as error:
+        told = message_of(error) if isinstance(error, (EngramError, OSError)) else str(error)
+        raise InvalidInput(
+            f"the edited memory cannot be read: {told}. Nothing was changed; your text is in {path}"
+        ) from None
+    path.unlink()
+    folder.rmdir()
+    return {
+        one.name: getattr(after, one.name)
+        for one in fields(Memory)
+        if getattr(after, one.name) != getattr(memory, one.name)
+    }
+
+
+def _run_editor(path: Path) -> None:
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or DEFAULT_EDITOR)
+    try:
+        ended = subprocess.run([*command, str(path)], check=False).returncode
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot start {command[0]!r} ({error.strerror}); set $EDITOR, or give --statement TEXT"
+        ) from None
+    if ended:
+        raise InvalidInput(f"{command[0]} ended with {ended}; nothing was changed. Your text is in {path}")
+
+
+END = ("\x04", "\x1a")
+"""Keys that end the input: Ctrl-D, and Ctrl-Z where it does not suspend."""
+_MAX_CHARACTER_BYTES = 4
+_SIGNAL_CHECK_SECONDS = 0.5
+"""Seconds after which a wait for a key looks for signals."""
+_KEY_REST_SECONDS = 0.05
+"""Seconds in which the rest of an arrow key arrives."""
+
+
+def can_read_keys() -> bool:
+    """Whether stdin is a terminal that can be read key by key."""
+    try:
+        import termios
+    except ImportError:
+        return False
+    try:
+        termios.tcgetattr(sys.stdin.fileno())
+    except (OSError, ValueError, termios.error):
+        return False
+    return sys.stdin.isatty()
+
+
+def read_key(ask: Callable[[], None]) -> str | None:
+    """The key that answers a question, lower case; "" for one that is no character, None at the end of the input.
+
+    What was typed before the question is dropped: nobody decides about what they have not seen. The terminal is put back however this ends: an interrupt, a signal to terminate, a terminal that went away.
+    """
+    with _cbreak_mode() as descriptor:
+        ask()
+        # A signal that comes just before a read begins is handled only when it returns, so that none waits for long.
+        while not select.select([descriptor], [], [], _SIGNAL_CHECK_SECONDS)[0]:
+            pass
+        pressed = os.read(descriptor, 1)
+        while 0 < len(pressed) < _MAX_CHARACTER_BYTES and pressed[0] >= 0x80 and not _is_whole(pressed):
+            pressed += os.read(descriptor, 1)
+        if pressed == b"\x1b":
+            _drop_rest(descriptor)
+            return ""
+    key = pressed.decode("utf-8", "ignore").lower()
+    return None if not pressed or key in END else key
+
+
+def _is_whole(pressed: bytes) -> bool:
+    try:
+        pressed.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _drop_rest(descriptor: int) -> None:
+    """Drop what an arrow or function key sends after Escape; its letters are no decisions."""
+    while select.select([descriptor], [], [], _KEY_REST_SECONDS)[0] and os.read(descriptor, 32):
+        pass
+
+
+@contextlib.contextmanager
+def _cbreak_mode() -> Iterator[int]:
+    """Stdin without echo and line editing; Ctrl-C still interrupts."""
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    with _exit_on_signals():
+        try:
+            tty.setcbreak(descriptor, termios.TCSAFLUSH)
+            yield descriptor
+        finally:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextlib.contextmanager
+def _exit_on_signals() -> Iterator[None]:
+    """Turn signals that would end the process at once into `SystemExit`, so that the terminal is put back."""
+
+    def leave(number: int, _frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before: dict[int, Any] = {}
+    with contextlib.suppress(ValueError):  # only the main thread may set handlers
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            before[number] = signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for ending, handler in before.items():
+            signal.signal(ending, handler)
+
 
 _PAIR = {"n": "new", "o": "old", "b": "both", "m": "merge", "e": "edit"}
 CHOICES: Mapping[str, Mapping[str, str]] = {
@@ -231,7 +378,7 @@ class ReviewLoop:
 
     def _separate(self, item: "ReviewItem") -> Memory | None:
         """The candidate that a retelling becomes; the person is asked which, where there are several."""
-        from engram.review.retellings import group_retellings
+        from engram.review.amendment import group_retellings
 
         typed: str | None = "1"
         if len(group_retellings(self.mem.store, item.memory)) > 1:

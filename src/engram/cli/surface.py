@@ -75,7 +75,7 @@ class Surface:
 
     def refuse_server(self, why: str) -> None:
         """Refuse what only a store of files can do, where a server's is asked for."""
-        from engram.store.location import requested_server
+        from engram.store.defaults import requested_server
 
         if requested_server(self.home) is not None:
             raise InvalidInput(f"{why}. --home DIR works on a store of files instead of $ENGRAM_URL's")

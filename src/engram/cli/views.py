@@ -10,19 +10,16 @@ from engram.cli.records import plain, superseding_command
 from engram.cli.surface import FAILED
 from engram.model.lazy import dataclass
 from engram.model.types import type_or_default
-from engram.rules.eligibility import eligibility
-from engram.rules.strength import links_at
+from engram.rules.lifecycle import eligibility, links_at
 from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram.cli.surface import Surface
     from engram.client import Engram
     from engram.model.decision import Decision
-    from engram.model.event import Event
-    from engram.model.hit import Hit, Injection, SearchTrace
+    from engram.model.hit import Hit, Injection, SearchTrace, TimelineEntry
     from engram.model.memory import Memory
-    from engram.model.task import Checkpoint, TaskRun
-    from engram.model.timeline import TimelineEntry
+    from engram.model.records import Checkpoint, Event, TaskRun
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.recall.trace import Trace
@@ -380,7 +377,7 @@ def _is_default(name: str, value: Any) -> bool:
 
 def step_data(step: HistoryStep) -> dict[str, Any]:
     """A step for a program."""
-    from engram.store.history import is_automatic
+    from engram.store.records import is_automatic
 
     image = step.image
     return {
@@ -399,7 +396,7 @@ def step_data(step: HistoryStep) -> dict[str, Any]:
 def draw_history(found: Sequence[HistoryStep]) -> None:
     """Steps for a person, oldest first; one of a bulk decision with that decision's id, one that nobody decided labelled `automatic`."""
     from engram.review.bulk import is_bulk
-    from engram.store.history import is_automatic
+    from engram.store.records import is_automatic
 
     for step in found:
         image = step.image
@@ -469,7 +466,7 @@ class TaskProgress:
 
 def progress_of(mem: "Engram", task: "TaskRun", last: int) -> TaskProgress:
     """Look a task up, with its last events."""
-    from engram.model.task import Job
+    from engram.model.records import Job
 
     events = mem.list_events(task.id, last=max(1, last))
     points = mem.tasks.checkpoints(task.id, 1)

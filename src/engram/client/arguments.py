@@ -14,7 +14,7 @@ from engram.model.arguments import (
     read_words,
 )
 from engram.model.errors import InvalidInput
-from engram.model.fields import FILTER_ALIASES, aware, resolve_aliases
+from engram.model.memory import FILTER_ALIASES, aware, resolve_aliases
 from engram.rules.scopes import parse_scope
 
 if TYPE_CHECKING:

@@ -7,28 +7,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from engram.client.capture_verbs import CaptureVerbs
-from engram.client.context_verbs import ContextVerbs
 from engram.client.facets import PAUSED_MESSAGE
+from engram.client.source_verbs import CaptureVerbs, ContextVerbs
 from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.arguments import read_words
 from engram.model.errors import EmbedderError, InvalidInput
-from engram.model.fields import Owner
 from engram.model.lazy import dataclass, replace
 from engram.model.logs import Log
+from engram.model.memory import Owner
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
-from engram.store.location import Server, owner_config, requested_server
+from engram.store.defaults import Server, owner_config, requested_server, utc_now
 from engram.store.protocol import Progress, Store
 from engram.store.scopes import working_directory
-from engram.store.sources import utc_now
 from engram.text.time.zone import VARIABLE, zone_named
 from engram.verbs import store
 from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder
+    from engram.embedding.vectors import Embedder
     from engram.gates.policies import MemoryPolicy
     from engram.upkeep.context_files import ContextUpdate
 
@@ -159,8 +157,8 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
     @bind_verb(store.DOCTOR)
     def doctor(self, *, seconds: float = 10) -> Report:
         """What is healthy, what is not, and how to fix it; it looks at the memories for about so many seconds."""
-        from engram.upkeep.hook_health import hook_findings
         from engram.upkeep.scope_links import scope_finding
+        from engram.upkeep.upkeep import hook_findings
 
         found = self.upkeep.doctor(seconds=seconds)
         return found.with_findings(last=[scope_finding(self.store, self.directory), *hook_findings(self.home)])

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from engram.client.arguments import FIELD_TIMES, attach_zone, build_filters, named_owner, resolve_owner
 from engram.model.arguments import read_words
 from engram.model.errors import EngramError, InvalidInput
-from engram.model.event import EVENT_TYPES
-from engram.model.fields import Owner
 from engram.model.lazy import cached_property
+from engram.model.memory import Owner
+from engram.model.records import EVENT_TYPES
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.scopes import EVERYWHERE, GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
+from engram.store.intake import Decider, Screen
 from engram.store.ledger import ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.references import (
@@ -29,7 +30,6 @@ from engram.store.references import (
     resolve_links,
 )
 from engram.store.scopes import working_directory
-from engram.store.screen import Decider, Screen
 from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
 from engram.verbs import retrieval
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
     from engram.model.memory import Memory
-    from engram.model.usage import Use
-    from engram.recall.expansion import Permute
+    from engram.model.records import Use
     from engram.recall.prompt.blocks import Blocks
+    from engram.recall.questions import Permute
     from engram.recall.recaller import Recaller
     from engram.recall.search import Searcher
     from engram.review.lineage import Lineages
@@ -94,7 +94,7 @@ class LazyScreen:
 
     @cached_property
     def _screen(self) -> "SecretScreen":
-        from engram.gates.secrets.allowed import AllowedValues
+        from engram.gates.secrets.exemptions import AllowedValues
         from engram.gates.secrets.screen import SecretScreen
 
         return SecretScreen(AllowedValues(self._settings().allowed_values))
@@ -152,7 +152,7 @@ class Facets:
     @cached_property
     def _gate_settings(self) -> "GateSettings":
         from engram.gates.proposal import GateSettings
-        from engram.gates.secrets.allowed import allowed_digests
+        from engram.gates.secrets.exemptions import allowed_digests
 
         return GateSettings(
             autopromote_remember=self.settings.autopromote_remember,
@@ -240,8 +240,7 @@ class Facets:
 
     @cached_property
     def _buffer(self) -> "CaptureBuffer":
-        from engram.capture.buffer import CaptureBuffer
-        from engram.capture.buffer_reader import BufferReader
+        from engram.capture.buffer import BufferReader, CaptureBuffer
         from engram.capture.jobs import with_idempotent_learner
 
         custom: SignalPatterns = ()
@@ -271,13 +270,13 @@ class Facets:
     @cached_property
     def _citing(self) -> "CitationReader":
         from engram.capture.documents.cite import CitationReader
-        from engram.embedding.tokenizer import count_tokens
+        from engram.embedding.word_pieces import count_tokens
 
         return CitationReader(self.store, self.tasks, count_tokens)
 
     @cached_property
     def _contexts(self) -> "ContextBuilder":
-        from engram.embedding.tokenizer import count_tokens
+        from engram.embedding.word_pieces import count_tokens
         from engram.sessions.context import ContextBuilder
 
         def find_related(ids: "Sequence[str]", scopes: "Sequence[str]") -> "list[Memory]":
@@ -289,20 +288,20 @@ class Facets:
     @cached_property
     def _permute(self) -> "Permute | None":
         """Rewords questions with the model; None where there is none, and rules do it."""
-        from engram.recall.expansion import model_permuter
+        from engram.recall.questions import model_permuter
 
         return model_permuter(self.model) if self.model is not None else None
 
     @cached_property
     def _blocks(self) -> "Blocks":
-        from engram.embedding.tokenizer import count_tokens
+        from engram.embedding.word_pieces import count_tokens
         from engram.recall.prompt.blocks import Blocks
 
         return Blocks(self._searcher, self._clock, count_tokens)
 
     @property
     def _context_files(self) -> "ContextFiles":
-        from engram.embedding.tokenizer import count_tokens
+        from engram.embedding.word_pieces import count_tokens
         from engram.upkeep.context_files import ContextFiles
 
         return ContextFiles(self.store, self._clock, count_tokens, self.directory)
@@ -406,7 +405,7 @@ class Facets:
 
         refine = None
         if self.model is not None:
-            from engram.recall.expansion import model_refiner
+            from engram.recall.questions import model_refiner
 
             refine = model_refiner(self.model)
         return Recaller(self._searcher, self.store, self._clock, refine, self.time_zone)

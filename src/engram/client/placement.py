@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.gates.locality import ProjectPlace, locality
+from engram.gates.nature import ProjectPlace, locality
 from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import meaning_of
@@ -40,7 +40,7 @@ def _is_known_everywhere(draft: Memory, is_typed: bool, store: Store, policy: "M
 
 def _is_near_in_global(draft: Memory, store: Store) -> bool:
     """Whether `global` has the same in other words, or a lesson or a fact in a form that this one contradicts."""
-    from engram.decisions.known import StoreLookup, propose
+    from engram.decisions.admission import StoreLookup, propose
     from engram.gates.neighbourhood import Neighbourhood
 
     proposal, vectors = propose(draft.replace(scope=GLOBAL)), store.embed([meaning_of(draft)])

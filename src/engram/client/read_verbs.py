@@ -8,10 +8,9 @@ from engram.client.arguments import owner_scope
 from engram.client.facets import PAUSED_MESSAGE, Facets
 from engram.model.arguments import Wordings, checked_length, checked_place, checked_wordings
 from engram.model.errors import InvalidInput
-from engram.model.fields import AskerFilters, Owner, ScopeLike, SearchFilters, aware
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
-from engram.model.memory import Memory
+from engram.model.memory import AskerFilters, Memory, Owner, ScopeLike, SearchFilters, aware
 from engram.recall.cutoff import INJECT_FLOOR, MIN_KNOWN
 from engram.recall.query import MEMORY_FILTERS, SearchQuery, list_memories
 from engram.rules.scopes import EVERYWHERE
@@ -23,8 +22,8 @@ from engram.verbs import graph, retrieval
 from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
-    from engram.graph.traversal import ReachedMemory
-    from engram.model.timeline import TimelineEntry
+    from engram.graph.graph import ReachedMemory
+    from engram.model.hit import TimelineEntry
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.review.explanation import Explanation
@@ -103,7 +102,7 @@ class ReadVerbs(Facets):
         **filters: Unpack[SearchFilters],
     ) -> Hits:
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
-        from engram.recall.expansion import deep_search
+        from engram.recall.questions import deep_search
 
         ask = self._ask(query, wordings, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         return _filter_by_score(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
@@ -262,7 +261,7 @@ class ReadVerbs(Facets):
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
         """
-        from engram.sessions.earlier import reason_to_withhold
+        from engram.sessions.context import reason_to_withhold
 
         seen = self._scopes_of_asker(_asker(scope, filters))
         own = self.sessions.get(session, scopes=seen) if session else None

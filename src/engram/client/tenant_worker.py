@@ -13,8 +13,7 @@ from engram.client.engram import Engram, Setup
 from engram.model.arguments import checked_limit
 from engram.model.errors import EngramError, InvalidInput
 from engram.sessions.jobs import MAX_JOBS_AT_ONCE, RoundRobin, WorkerTurn, WorkResult, add_jitter, retry_transient
-from engram.store.location import Server, owner_config, requested_server
-from engram.store.sources import utc_now
+from engram.store.defaults import Server, owner_config, requested_server, utc_now
 
 if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy

@@ -9,11 +9,10 @@ from engram.client.arguments import named_owner
 from engram.client.facets import PAUSED_MESSAGE, Facets
 from engram.model.arguments import Wordings, checked_wordings, read_words
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.event import Event
-from engram.model.fields import Owner
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
-from engram.model.task import Checkpoint, TaskRun
+from engram.model.memory import Owner
+from engram.model.records import Checkpoint, Event, TaskRun
 from engram.recall.cutoff import INJECT_FLOOR
 from engram.store.ledger import CONVERSATION_PREFIX, ledger_scope
 from engram.store.protocol import Progress
@@ -375,7 +374,7 @@ class WorkVerbs(Facets):
         continues where it stopped.
         """
         from engram.capture.documents.ingest import IngestOptions
-        from engram.capture.documents.read import SourceDocument
+        from engram.capture.documents.source import SourceDocument
 
         options = IngestOptions(max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None))
         file = str(Path(path).absolute()) if path else ""

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.arguments import resolve_owner
 from engram.client.facets import PAUSED_MESSAGE, Facets
+from engram.model.arguments import with_reserved
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.fields import ChangedFields, MemoryFields, Owner
-from engram.model.forms import check_form_kept, merge_form, with_form
 from engram.model.lazy import replace
-from engram.model.memory import Memory, render_form
-from engram.model.reserved_keys import with_reserved
-from engram.rules.argument_limits import check_argument
+from engram.model.memory import ChangedFields, Memory, MemoryFields, Owner, render_form
+from engram.model.types import check_form_kept, merge_form, with_form
+from engram.rules.lifecycle import reinforce_memory
+from engram.rules.limits import check_argument
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import is_person
-from engram.rules.strength import reinforce_memory
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE_STATUSES
 from engram.store.references import Scopes, find_memory
@@ -25,11 +24,10 @@ from engram.verbs import graph, memories, store
 from engram.verbs.calls import bind_verb
 
 if TYPE_CHECKING:
-    from engram.capture.batch import OnError
-    from engram.decisions.change import Operation
-    from engram.decisions.locked import LockedMemories
-    from engram.embedding.protocol import Vectors
-    from engram.model.batch import AddedMemories
+    from engram.capture.add import OnError
+    from engram.decisions.execution import LockedMemories, Operation
+    from engram.embedding.vectors import Vectors
+    from engram.model.decision import AddedMemories
     from engram.store.reports import Purged
 
 _DETAILS = (
@@ -122,8 +120,8 @@ class WriteVerbs(Facets):
     def _learn(
         self, given: dict[str, Any], source: str, session: str, *, autonomous: bool, relation: str, on_conflict: str
     ) -> Decision:
-        from engram.capture.conflict_choice import apply_choice, check_choice
         from engram.capture.draft import with_complete_form
+        from engram.capture.learn import apply_choice, check_choice
         from engram.gates.situation import situation_warnings
 
         given = with_complete_form(given)
@@ -285,7 +283,7 @@ class WriteVerbs(Facets):
         )
         from engram.decisions.versions import refuse_cycle, refuse_decided
         from engram.gates.pipeline import admit
-        from engram.store.history import ENDED_STATUSES
+        from engram.store.records import ENDED_STATUSES
 
         given, parts = with_form(fields)
         changes = clamp_import_time(checked_fields(given), self._clock())
@@ -441,11 +439,11 @@ class WriteVerbs(Facets):
     ) -> Memory:
         """Rate a memory that the owner sees: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
         from engram.gates.secrets.scan import refuse_secret
-        from engram.sessions import feedback
+        from engram.sessions import sessions
 
         refuse_secret(session, "the session's id")
         scopes, session = self.scopes_for(**owner), self._recordable_session(session, owner)
-        return feedback.rate(self.store, ref, signal, self._clock(), session, actor=actor, scopes=scopes)
+        return sessions.rate_memory(self.store, ref, signal, self._clock(), session, actor=actor, scopes=scopes)
 
     @bind_verb(graph.RELATE)
     def relate(
@@ -477,9 +475,8 @@ class WriteVerbs(Facets):
         absorbed: str = "",
         shown: Sequence[Memory] = (),
     ) -> Memory:
-        from engram.capture.conflict_choice import absorb
-        from engram.decisions.change import Change
-        from engram.decisions.execution import execute_change
+        from engram.capture.learn import absorb
+        from engram.decisions.execution import Change, execute_change
         from engram.decisions.versions import refuse_second_head
 
         found = find_memory(self.store, ref, scopes, to_change=True)
@@ -517,7 +514,7 @@ class WriteVerbs(Facets):
     ) -> tuple[str, str]:
         """The scope for a new memory by what it says, and why: the directory's for what is about its project, else `global`.
 
-        `form` has the parts of feedback or a fact, instead of a statement. The rules are those of `engram.gates.locality`. What `global` knows
+        `form` has the parts of feedback or a fact, instead of a statement. The rules are those of `engram.gates.nature`. What `global` knows
         already, or has an older value of, stays there. Nothing is written.
         """
         from engram.client.placement import inferred_scope

@@ -10,9 +10,8 @@ from engram.model.lazy import fields
 from engram.model.memory import Activation, Memory
 from engram.model.relations import REVIEW_RELATIONS
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, may_decide, origin_of, rank_of
-from engram.store.history import ENDED_STATUSES, is_automatic, is_decided_by_person, status_decision
 from engram.store.protocol import Image
-from engram.store.records import CURRENT_STATUSES
+from engram.store.records import CURRENT_STATUSES, ENDED_STATUSES, is_automatic, is_decided_by_person, status_decision
 
 _OF_USE = frozenset((
     "activation", "feedback", "derivation_count", "last_verified", "imported_at", "updated", "version",

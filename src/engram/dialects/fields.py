@@ -14,7 +14,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-from engram.rules.cues import normalize_cues
+from engram.rules.labels import normalize_cues
 
 _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off"})

@@ -8,7 +8,7 @@ load_embedder("none")                                    None: search by keyword
 
 from __future__ import annotations
 
-from engram.embedding.protocol import Embedder, EmbedderError
+from engram.embedding.vectors import Embedder, EmbedderError
 
 __all__ = ["DEFAULT_EMBEDDER", "Embedder", "EmbedderError", "load_embedder"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from engram.embedding.protocol import EmbedderError, unit_rows
+from engram.embedding.vectors import EmbedderError, unit_rows
 from engram.model.lazy import cached_property
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram.embedding.protocol import EmbedderError, unit_rows
-from engram.embedding.tokenizer import DATA, LONGEST_WORD, count_tokens, word_rows, words
+from engram.embedding.vectors import EmbedderError, unit_rows
+from engram.embedding.word_pieces import DATA, LONGEST_WORD, count_tokens, word_rows, words
 from engram.model.lazy import cached_property
 from engram.text.confusables import fold_text
 from engram.text.translation import translate

@@ -11,11 +11,10 @@ from itertools import accumulate
 from engram.gates.certainty import has_words_of
 from engram.gates.comparison import negates_opposite
 from engram.model.lazy import lazy_pattern
-from engram.models.english_words import is_word, letter_distance, respell
-from engram.models.readings import letters_of, other_readings, spell_out
-from engram.models.recurrence import count_negatives
-from engram.text.polarity import normalize_statement
-from engram.text.stems import stem
+from engram.models.paraphrases import count_negatives
+from engram.models.readings import is_word, letter_distance, letters_of, other_readings, respell, spell_out
+from engram.text.statements import normalize_statement
+from engram.text.words import stem
 
 __all__ = ["is_disguised_repeat"]
 

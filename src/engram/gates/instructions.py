@@ -7,12 +7,11 @@ data). This gate keeps the obvious cases out of the review queue and flags the r
 import re
 from functools import lru_cache
 
-from engram.gates.shape import texts
+from engram.gates.proposal import texts
 from engram.gates.tables import plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.models.english_words import is_word, respell
-from engram.models.readings import other_readings
+from engram.models.readings import is_word, other_readings, respell
 from engram.text.confusables import fold_text, strip_accents
 from engram.text.display import HIDDEN, INVISIBLE, quote_text
 

@@ -1,13 +1,15 @@
-"""Episode or note: whether a captured memory tells what happened once, or states what holds (spec 5's order of signs)."""
+"""Reads off the words of a statement whether it is about one project or holds everywhere, and whether it tells what happened once or what holds."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from engram.gates.tables import phrases, plain
-
-__all__ = ["EPISODE", "NOTE", "nature_of"]
+from engram.model.lazy import dataclass
+from engram.model.types import type_or_default
 
 EPISODE, NOTE = "episode", "note"
-_TABLE = "nature.txt"
+_NATURE_TABLE = "nature.txt"
 
 
 def nature_of(text: str, type_name: str, tags: Sequence[str] = ()) -> str:
@@ -19,18 +21,182 @@ def nature_of(text: str, type_name: str, tags: Sequence[str] = ()) -> str:
     words = frozenset(prepared.split())
 
     def has_phrase(section: str) -> bool:
-        return bool(phrases(_TABLE, section).find(prepared, words))
+        return bool(phrases(_NATURE_TABLE, section).find(prepared, words))
 
     def has_tag(section: str) -> bool:
-        return not phrases(_TABLE, section).words.isdisjoint(tag.casefold() for tag in tags)
+        return not phrases(_NATURE_TABLE, section).words.isdisjoint(tag.casefold() for tag in tags)
 
     signs = (
         (EPISODE, has_phrase("moments")),
-        (NOTE, type_name in phrases(_TABLE, "note types").words),
-        (EPISODE, type_name in phrases(_TABLE, "episode types").words),
+        (NOTE, type_name in phrases(_NATURE_TABLE, "note types").words),
+        (EPISODE, type_name in phrases(_NATURE_TABLE, "episode types").words),
         (NOTE, has_tag("note tags")),
         (EPISODE, has_tag("episode tags")),
         (EPISODE, has_phrase("happened")),
         (NOTE, has_phrase("lasting")),
     )
     return next((nature for nature, found in signs if found), EPISODE)
+
+
+_LOCALITY_TABLE = "locality.txt"
+_PIECE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_COMMAND = re.compile(r"`[^`]+`")
+_BY = "with|by|via|using|through|in|on|under|from|into|to|against|as"
+_FREELY = r"(?:(?:always|only|also|usually|currently|now|all|both|automatically|locally|nightly) )*"
+_NUMBER = r"(?:\d|two|three|four|six|eight)"
+
+
+def toolchain(statement: str) -> str:
+    """The words in which a statement says what a project uses for what; "" where it does not."""
+    return next((found for piece in _PIECE.split(statement) if (found := _in_sentence(piece))), "")
+
+
+def _in_sentence(sentence: str) -> str:
+    raw = sentence.strip().casefold()
+    if header := _header().match(raw):
+        return header[1].strip()
+    words = plain(_COMMAND.sub(" make it ", sentence)).strip()
+    for pattern in _patterns():
+        found = pattern.search(words)
+        if found is not None and not _is_of_a_tool(sentence, words, found.end("what")) and not _praises(found[0]):
+            return found[0].strip()
+    return ""
+
+
+def _praises(words: str) -> bool:
+    return not phrases(_LOCALITY_TABLE, "praise").words.isdisjoint(words.split())
+
+
+def _is_of_a_tool(sentence: str, words: str, end: int) -> bool:
+    """Whether what is named belongs to something with a name: "the formatter of Go", "the package manager for Node"."""
+    after = words[end:].split()
+    if len(after) < 2 or after[0] not in ("of", "for") or after[1] in ("the", "all", "every"):
+        return False
+    return any(word.strip("`.,").casefold() == after[1] and word[:1].isupper() for word in sentence.split())
+
+
+@lru_cache(maxsize=8)
+def _any(*sections: str) -> str:
+    """An alternative of all entries, the longest first."""
+    entries = {entry.strip() for section in sections for entry in _entries(section)}
+    return "|".join(sorted(map(re.escape, entries), key=lambda entry: (-len(entry), entry)))
+
+
+def _entries(section: str) -> list[str]:
+    found = phrases(_LOCALITY_TABLE, section)
+    return [*found.words, *found.runs]
+
+
+@lru_cache(maxsize=1)
+def _header() -> re.Pattern[str]:
+    """ "Linter: ruff", "Test command = make test"."""
+    return re.compile(rf"[-*\s]*+((?:[\w.-]+ )?(?:{_any('roles', 'activities', 'artefacts')}))\s*(?::|=|→)\s*\S")
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    role, things = _any("roles"), _any("activities", "artefacts")
+    kept = rf"(?:\w+ed|{_any('kept')})"
+    what = rf"(?P<what>{role})\b"
+    shapes = (
+        # The linter is ruff · the test runner of the frontend uses vitest
+        rf"^the (?:[\w-]+ ){{0,2}}?{what}(?: (?:of|for|in) (?:the|all|every) [\w-]+)? {_FREELY}(?:is|are|uses?|runs?|must be|has to be)\b",
+        # Linter is ruff · line length is 100 · our minimum Python version is 3.11
+        rf"^(?:[\w-]+ )?{what} {_FREELY}(?:is|are) (?:set to |limited to |at least |at most |capped at )?(?!an? |not )",
+        rf"^(?:[\w-]+ )?{what} {_FREELY}(?:runs?|uses?|lives?) ",
+        # Linting is done with ruff · dependencies are managed with uv
+        rf"^(?:the |all )?(?:[\w-]+ )?(?P<what>{things}) (?:is|are) {_FREELY}{kept} (?:[\w-]+ ){{0,2}}?(?:{_BY})\b",
+        # Type checking uses mypy · tests live in tests/
+        rf"^(?:the |all )?(?:[\w-]+ )?(?P<what>{things}) {_FREELY}(?:uses?|follows?|rel(?:y|ies) on|go(?:es)? through) ",
+        # branches are named after their ticket · pull requests need two approvals
+        rf"^(?:the |all )?(?:[\w-]+ )?(?P<what>{things}) (?:is|are) {_FREELY}(?:named|called|tagged|numbered|prefixed|labelled|labeled) ",
+        rf"^(?:the |all )?(?:[\w-]+ )?(?P<what>{things}) {_FREELY}(?:needs?|requires?) {_NUMBER}",
+        rf"^(?:the |all )?(?:[\w-]+ )?(?P<what>{things}) {_FREELY}(?:lives?|runs?|happens?|go(?:es)?|sits?) (?:only )?(?:{_BY})\b",
+        # pytest is the test runner · ruff is used for linting · uv manages the dependencies
+        rf"\b(?:is|are) {_FREELY}the (?:[\w-]+ ){{0,2}}?{what}",
+        rf"\b(?:is|are) {_FREELY}used (?:here )?(?:for|to) (?:[\w-]+ )?(?P<what>{things}|lint|format|test|build|deploy|release|type-check)\b",
+        rf"\b(?:runs|handles|manages|checks|lints|formats|builds|deploys|serves|publishes) (?:the|all) (?:[\w-]+ )?(?P<what>{things}|code)\b",
+        # run the tests with make test
+        rf"\b(?:the|all) (?:[\w-]+ )?(?P<what>{things}|{role})(?: [\w-]+)? (?:with|using|via|by running) (?:{_any('runners')}) [\w-]",
+    )
+    return tuple(map(re.compile, shapes))
+
+
+_PATH = re.compile(r"(?<![\w:/])(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*/?")
+_READ_CHARS = 20_000
+"""Characters of a statement that are read; what is longer is a document."""
+_MOST_PATHS = 20
+"""Words of a statement that are looked up as paths."""
+_SHORTEST_NAME = 3
+_LONGEST_NAME = 5
+"""Words of what a sentence is about, with the article."""
+_SENTENCE = re.compile(r"(?<![.!?;:\n])[.!?;:\n]+\s+")
+_JOINTS = frozenset(
+    ("of", "in", "for", "to", "with", "a", "an", "every", "any", "is", "are", "and", "or", "on", "from")
+)
+"""Words at which another phrase begins: in "the docs of every api" the article is not the api's."""
+_OF_PEOPLE = frozenset(("identity", "fiscal", "people", "location", "health"))
+"""Kinds of spec 4 that describe people."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPlace:
+    """The project of a directory: its scope, and whether a path exists in it."""
+
+    scope: str
+    exists: Callable[[str], bool]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What the project may be called in a statement; a name that could mean anything is none."""
+        # Statements name a project without its host, and without the digest of its path.
+        full = self.scope.rpartition(":")[2].casefold().partition("~")[0]
+        last = full.rpartition("/")[2]
+        is_common = last in phrases(_LOCALITY_TABLE, "common").words or len(last) < _SHORTEST_NAME
+        return [name for name, counts in ((full, "/" in full), (last, not is_common)) if counts]
+
+
+def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situation: str = "") -> str:
+    """Why a statement is about the project, in a few words; "" where it holds everywhere."""
+    statement, situation = statement[:_READ_CHARS], situation[:_READ_CHARS]
+    text = f"{statement}\n{situation}"
+    prepared = plain(text)
+    words = frozenset(prepared.split())
+    if named := phrases(_LOCALITY_TABLE, "here").find(prepared, words):
+        return f"it says “{named}”"
+    if named := _find_name(prepared, place) or _path_of(text, place):
+        return f"it names {named}"
+    if type_or_default(type_name).kind in _OF_PEOPLE:
+        return ""
+    if phrases(_LOCALITY_TABLE, "person").find(prepared, words):
+        return ""
+    if said := phrases(_LOCALITY_TABLE, "team").find(prepared, words) or _part(statement) or toolchain(statement):
+        return f"it says “{said}”"
+    return f"it is a {type_name}" if type_name in phrases(_LOCALITY_TABLE, "types").words else ""
+
+
+def _find_name(prepared: str, place: ProjectPlace) -> str:
+    return next((name for name in place.names if f" {plain(name).strip()} " in prepared), "")
+
+
+def _path_of(text: str, place: ProjectPlace) -> str:
+    """The first path of the text that exists in the project; a plain word is none, though a file may have its name."""
+    found = (word.rstrip(".,;:") for word in _PATH.findall(text))
+    candidates = [word for word in found if "/" in word.strip("/") or "." in word.strip("./")]
+    return next((word for word in candidates[:_MOST_PATHS] if place.exists(word)), "")
+
+
+def _part(text: str) -> str:
+    """The part of a project that a sentence is about, spoken of as a known one: "The search cluster keeps …"."""
+    parts = phrases(_LOCALITY_TABLE, "components")
+    for sentence in _SENTENCE.split(text):
+        words = plain(sentence).split()
+        if words[:1] != ["the"]:
+            continue
+        for length in range(2, _LONGEST_NAME + 1):
+            named = " ".join(words[:length])
+            if words[length - 1 : length] and words[length - 1] in _JOINTS:
+                break
+            if parts.find(f" {named} ", frozenset(words[1:length])):
+                return named
+    return ""

@@ -13,9 +13,7 @@ from engram.gates.tables import phrases, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.text.display import quote_text
-from engram.text.stems import stem
-from engram.text.verbs import PAST_AUXILIARIES, is_participle, is_past
-from engram.text.word_tables import read_table, word_class
+from engram.text.words import PAST_AUXILIARIES, is_participle, is_past, read_table, stem, word_class
 
 __all__ = ["Hindsight", "changed_situation_warnings", "hindsight", "situation_warnings"]
 

@@ -1,16 +1,19 @@
-"""Trust: whose memories become active at once, and whose wait for review (DESIGN §12)."""
+"""Trust: whose memories become active at once, whose wait for review, and what a repetition does for a memory that nobody vouches for (DESIGN §12)."""
 
 from engram.gates.proposal import GateSettings
-from engram.model.forms import FEEDBACK, form_name
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
-from engram.model.types import type_or_default
-from engram.rules.sources import CAPTURED, CONFIRMED, Rank, is_own, rank_of
+from engram.model.types import FEEDBACK, form_name, type_or_default
+from engram.rules.lifecycle import is_speculative
+from engram.rules.numbers import INFERRED_FROM
+from engram.rules.sources import CAPTURED, CONFIRMED, Rank, is_evidence, is_own, rank_of
 from engram.store.records import CURRENT_STATUSES
 
 __all__ = [
     "HIGHEST_TIER",
     "Trust",
+    "corroborate_guess",
+    "corroborates",
     "is_human",
     "is_inferred",
     "is_told",
@@ -69,19 +72,19 @@ def tier_of(memory: Memory) -> int:
 def sensitive_subject(memory: Memory) -> str:
     """The tier 3 subject of a memory's content (one of spec 4's kinds), whatever its type; "" for none."""
     # Imported here so that reading and listing memories never loads the model.
-    from engram.models.sensitivity import FRAGMENT_MARGIN, MARGIN
+    from engram.models.statement_kinds import FRAGMENT_MARGIN, SUBJECT_MARGIN
 
     is_feedback = form_name(memory.form) == FEEDBACK
     margins = {memory.situation: FRAGMENT_MARGIN}
     margins |= dict.fromkeys(map(str, memory.form.values()), FRAGMENT_MARGIN)
-    margins[memory.statement] = FRAGMENT_MARGIN if is_feedback else MARGIN
+    margins[memory.statement] = FRAGMENT_MARGIN if is_feedback else SUBJECT_MARGIN
     return next((found for text, margin in margins.items() if text and (found := _subject_of(text, margin))), "")
 
 
 def _subject_of(text: str, margin: int) -> str:
     """The tier 3 subject of a text, or of what else it may say."""
     from engram.models.readings import other_readings
-    from engram.models.sensitivity import FRAGMENT_MARGIN, subject_of
+    from engram.models.statement_kinds import FRAGMENT_MARGIN, subject_of
 
     readings = (subject_of(reading, FRAGMENT_MARGIN) for reading in other_readings(text))
     return subject_of(text, margin) or next(filter(None, readings), "")
@@ -156,3 +159,30 @@ def _trust_captured(source: str, settings: GateSettings) -> Trust:
             "active", f"stored as active: captured from {source}, a low-risk type, and autopromote_harvest is on"
         )
     return Trust("candidate", f"captured from {source} without an explicit request; it waits for review")
+
+
+_TRANSCRIPTS = ("harness", "harvest")
+
+
+def _is_transcript(source: str) -> bool:
+    """Whether a source is what a user typed to an agent. What the assistant said may repeat what it read."""
+    return source.strip().casefold().partition(":")[0] in _TRANSCRIPTS
+
+
+def corroborates(repeated: Memory, known: Memory, session: str) -> bool:
+    """Whether a repetition in this session is independent evidence for a memory that has none but its own.
+
+    Whoever is trusted more than content vouches for it instead.
+    """
+    if not is_evidence(known) or known.verification == CONFIRMED:
+        return False
+    is_content = rank_of(repeated.source) < Rank.AGENT
+    is_other = is_content and _is_transcript(repeated.source) != _is_transcript(known.source)
+    return is_other and (not session or session != known.session)
+
+
+def corroborate_guess(known: Memory, repeated: Memory) -> Memory:
+    """A speculative memory that was captured again: certain enough to stay. Any other as it is."""
+    if not is_speculative(known):
+        return known
+    return known.replace(confidence=max(INFERRED_FROM, repeated.confidence))

@@ -1,16 +1,18 @@
-"""Reading the store's index in a hook: the memories of a scope, and those nearest to a prompt, without numpy."""
+"""Reading the store's index in a hook, without numpy: the memories of a scope and those nearest to a prompt,
+each quoted as a line for the session if it may reach a prompt unasked."""
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
-from engram.embedding.plain import code_of_values
+from engram.embedding.word_pieces import code_of_values
 from engram.model.lazy import dataclass, replace
 from engram.models.task_vectors import TaskTable, likeness
-from engram.rules.cues import situation_with_cues
+from engram.rules.labels import situation_with_cues
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.home import Home
 from engram.store.sqlite.search import TASKS, document_frequencies
@@ -23,6 +25,7 @@ from engram.store.sqlite.stored_tasks import (
     index_number,
 )
 from engram.store.sqlite.sweep import Sweep, changed_folders
+from engram.text import display
 from engram.text.tokens import prune_terms, query_terms
 from engram.text.translation import translation
 
@@ -217,3 +220,36 @@ def vectors_of(memories: Sequence[IndexedMemory], table: TaskTable, *, at_once: 
     parts = [(memory.situation, memory.statement) for memory in memories]
     found = table.encode_notes(parts) if at_once else [table.encode_note(*part) for part in parts]
     return {memory.n: vector for memory, vector in zip(memories, found, strict=True)}
+
+
+MAX_LINE_STATEMENT_CHARS = 600
+"""Characters of a statement; all of it is one `engram show` away."""
+MAX_LINE_SITUATION_CHARS = 200
+
+
+def is_injectable(memory: IndexedMemory) -> bool:
+    """Whether a memory may be injected now, by the rule that `inject` follows."""
+    from engram.rules.lifecycle import eligibility
+    from engram.store.records import from_image
+
+    return eligibility(from_image(memory.record), datetime.now(UTC)).consider
+
+
+def select_injectable(memories: Iterable[IndexedMemory], limit: int) -> list[IndexedMemory]:
+    """The first few that may be given."""
+    found: list[IndexedMemory] = []
+    for memory in memories:
+        if len(found) == limit:
+            break
+        if is_injectable(memory):
+            found.append(memory)
+    return found
+
+
+def render_memory(memory: IndexedMemory) -> str:
+    """One memory, quoted."""
+    record = memory.record
+    said = display.quote_text(display.cut(str(record.get("statement", "")), MAX_LINE_STATEMENT_CHARS))
+    situation = str(record.get("situation", "") or "")
+    when = f" When: {display.quote_text(display.cut(situation, MAX_LINE_SITUATION_CHARS))}." if situation else ""
+    return f"- [{display.safe_word(memory.id)}] {said}{when}"

@@ -1,19 +1,22 @@
-"""Where a hook finds the store, what it may read there, and what the owner set."""
+"""What a hook is given and may read: the payload from the harness, and the store with what its owner set.
+The hook's answer to the harness is rendered here, too."""
 
 import contextlib
+import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from engram.model.lazy import cached_property
+from engram.model.errors import UnreadableData
+from engram.model.lazy import cached_property, dataclass
+from engram.readers.data import parse_json_object
 from engram.store.home import CONFIG, Home, default_cache, default_root, expanded, open_home
-from engram.store.hook_log import logs_of, temporary_folders
+from engram.store.hook_files import failure_logs, temporary_folders
 
 if TYPE_CHECKING:
     from engram.hooks.memory_index import MemoryIndex
     from engram.store.scopes import ScopeLinks
     from engram.store.states import StateValue
-
 
 SWEEP_SECONDS = 0.01
 """How long a hook looks for edited files."""
@@ -31,7 +34,7 @@ class HookPlace:
     @property
     def logs(self) -> list[Path]:
         """The files of failures: in the home, and for where that cannot be written in the cache or among the temporary files."""
-        return logs_of(self.root, default_cache().expanduser().absolute())
+        return failure_logs(self.root, default_cache().expanduser().absolute())
 
     @property
     def memos(self) -> list[Path]:
@@ -140,6 +143,78 @@ class HookPlace:
 
     def state(self, name: str) -> "StateValue":
         """A named state of the store; {} if there is none."""
-        from engram.store.files.states.named import load
+        from engram.store.files.states.named import load_state
 
-        return load(self.home, name) if self.home is not None else {}
+        return load_state(self.home, name) if self.home is not None else {}
+
+
+MAX_HOOK_TEXT_CHARS = 9_500
+"""Characters of the text a hook adds; Claude Code cuts at 10,000."""
+_LONGEST_PATH = 4_096
+
+
+class UnreadablePayload(ValueError):
+    """The input of a hook is not what the harness promises."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookPayload:
+    """The fields that Engram's hooks use; "" for what was not given."""
+
+    event: str = ""
+    """The harness's own name of the event."""
+    session: str = ""
+    transcript: str = ""
+    cwd: str = ""
+    source: str = ""
+    prompt: str = ""
+    commands: tuple[str, ...] = ()
+    """The shell commands that tools ran without an error."""
+    is_subagent: bool = False
+
+
+def read_payload(data: bytes) -> HookPayload:
+    """The payload in some bytes. Raises `UnreadablePayload` for anything but a JSON object."""
+    try:
+        loaded = parse_json_object(data, characters="repaired")
+    except UnreadableData as error:
+        raise UnreadablePayload(f"the hook's input is not JSON that can be read ({error})") from None
+    return HookPayload(
+        event=_text_field(loaded, "hook_event_name"),
+        session=_text_field(loaded, "session_id")[:200],
+        transcript=_text_field(loaded, "transcript_path")[:_LONGEST_PATH],
+        cwd=_text_field(loaded, "cwd")[:_LONGEST_PATH],
+        source=_text_field(loaded, "source"),
+        prompt=_text_field(loaded, "prompt"),
+        commands=tuple(_commands_run(loaded)),
+        is_subagent=bool(loaded.get("agent_id")),
+    )
+
+
+def _text_field(fields: dict[str, Any], name: str) -> str:
+    found = fields.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _commands_run(fields: dict[str, Any]) -> list[str]:
+    """Of one tool (PostToolUse), or of a batch of them (PostToolBatch)."""
+    batch = fields.get("tool_calls")
+    calls = batch if isinstance(batch, list) else [fields]
+    inputs = [call.get("tool_input") for call in calls if isinstance(call, dict) and not _has_failed(call)]
+    return [_text_field(one, "command") for one in inputs if isinstance(one, dict)]
+
+
+def _has_failed(call: dict[str, Any]) -> bool:
+    return _text_field(call, "tool_response").startswith(("Exit code ", "<tool_use_error>"))
+
+
+def answer(event: str, text: str) -> str:
+    """The JSON that adds a text to the session; "" for none."""
+    if not text:
+        return ""
+    from engram.text.display import visible_json
+
+    if len(text) > MAX_HOOK_TEXT_CHARS:
+        text = text[:MAX_HOOK_TEXT_CHARS].rpartition("\n")[0]
+    fields = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    return visible_json(json.dumps(fields, ensure_ascii=False)) + "\n"

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from engram.hooks import memory_lines
+from engram.hooks import memory_index
 from engram.hooks.memory_index import IndexedMemory, MemoryIndex
-from engram.hooks.payload import HookPayload
-from engram.hooks.place import HookPlace
+from engram.hooks.place import HookPayload, HookPlace
 from engram.hooks.session_memo import SessionMemo
 from engram.models.task_vectors import least_likeness, likeness
 
@@ -34,7 +33,7 @@ def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
         if found:
             memo.give([memory.id for memory in found])
             memo.save()
-            return "\n".join([HEADER, *map(memory_lines.render_memory, found)])
+            return "\n".join([HEADER, *map(memory_index.render_memory, found)])
     if memo.seconds_since("note") < NOTE_AGAIN:
         return ""
     memo.note("note")
@@ -50,7 +49,7 @@ def find_matching_memories(place: HookPlace, prompt: str, cwd: str, exclude: Seq
     try:
         ranked = ranked_memories(index, prompt, place.scopes(Path(cwd or ".")))
         known = frozenset(exclude)
-        return memory_lines.select_injectable(
+        return memory_index.select_injectable(
             [memory for _, memory in ranked if memory.id not in known], MAX_PROMPT_MEMORIES
         )
     finally:

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from engram.hooks.payload import HookPayload, answer, read_payload
-from engram.hooks.place import HookPlace
+from engram.hooks.place import HookPayload, HookPlace, answer, read_payload
 from engram.model.errors import InvalidInput
 from engram.model.logs import VARIABLE, Log, start_logging
-from engram.store import hook_log, spool
+from engram.store import hook_files
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -40,7 +39,7 @@ def run(event: str, home: str = "") -> None:
         with _LOG.measure("hook", name=event) as facts, _time_limit(SECONDS[event]):
             text = _handle_event(event, place, read_payload(sys.stdin.buffer.read(MAX_INPUT_BYTES)))
             facts["characters"] = len(text)
-        hook_log.record_success(event, *place.logs)
+        hook_files.record_success(event, *place.logs)
         _print(text)
     except (Exception, KeyboardInterrupt) as error:
         if event == "session-start":
@@ -57,7 +56,7 @@ def _print(text: str) -> None:
 def _tell_failures(home: str) -> None:
     """Where a session's start itself fails, and may fail again each time, it still reports the failures before this one."""
     try:
-        from engram.hooks.digest import report_new_failures
+        from engram.hooks.session_start import report_new_failures
 
         _print(answer(_event_name("session-start"), report_new_failures(HookPlace(home))))
     except Exception:
@@ -75,7 +74,7 @@ def _handle_event(event: str, place: HookPlace, payload: HookPayload) -> str:
 
 def _event_name(event: str) -> str:
     """The agent's name of an event, for a payload that does not say it."""
-    from engram.agents.registry import agent_with_hooks
+    from engram.agents.agent import agent_with_hooks
 
     return agent_with_hooks().hook_events[event]
 
@@ -83,7 +82,7 @@ def _event_name(event: str) -> str:
 def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
     # Each imports only what its event needs: most of a hook's time is its start.
     if event == "session-start":
-        from engram.hooks.digest import start_session
+        from engram.hooks.session_start import start_session
 
         return start_session(place, payload)
     if event == "prompt":
@@ -91,10 +90,10 @@ def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
 
         return answer_prompt(place, payload)
     if event == "post-tool":
-        from engram.hooks.reminder import remind
+        from engram.hooks.session_memo import remind
 
         return remind(place, payload)
-    from engram.hooks.drain import drain
+    from engram.hooks.session_start import drain
 
     return drain(place)
 
@@ -102,11 +101,11 @@ def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
 def _spool(event: str, place: HookPlace, payload: HookPayload) -> None:
     """Let the session wait for a harvest; one without a transcript has nothing to read."""
     if payload.transcript and not payload.is_subagent:
-        from engram.agents.registry import agent_with_hooks
+        from engram.agents.agent import agent_with_hooks
 
         harness = agent_with_hooks().name
-        entry = spool.SpoolEntry(payload.session, payload.transcript, payload.cwd, event, time.time(), harness)
-        spool.add(place.root, entry)
+        entry = hook_files.SpoolEntry(payload.session, payload.transcript, payload.cwd, event, time.time(), harness)
+        hook_files.add_to_spool(place.root, entry)
 
 
 @contextmanager
@@ -133,8 +132,8 @@ def _record(event: str, error: BaseException, home: str) -> None:
         reason = str(error) or type(error).__name__
         message = reason if isinstance(error, (HookTimeout, ValueError)) else f"{type(error).__name__}: {reason}"
         told = redact(message)[0]
-        if not hook_log.record_failure(event, told, *HookPlace(home).logs) and event == "session-start":
-            from engram.hooks.digest import describe_failure
+        if not hook_files.record_failure(event, told, *HookPlace(home).logs) and event == "session-start":
+            from engram.hooks.session_start import describe_failure
 
             _print(answer(_event_name(event), describe_failure(event, told)))
     except Exception:

@@ -16,7 +16,7 @@ from uuid import UUID
 from engram.model.errors import InvalidInput, Refused, StoreBusy
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.rules.eligibility import is_over
+from engram.rules.lifecycle import is_over
 from engram.rules.scopes import EVERYWHERE, MAX_SCOPE_LENGTH, parse_scope
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters
@@ -24,8 +24,8 @@ from engram.text.display import quote_text
 
 if TYPE_CHECKING:
     from engram.client import Engram
-    from engram.decisions.locked import LockedMemories
-    from engram.embedding.protocol import Vectors
+    from engram.decisions.execution import LockedMemories
+    from engram.embedding.vectors import Vectors
 
 Namespace = tuple[str, ...]
 ITEM_STATUSES = ("active", "dormant", "archived", "candidate")
@@ -159,8 +159,7 @@ class KeyedItems:
 
     def _put(self, drafts: Mapping[ItemKey, Memory], vectors: "Vectors | None", known: Mapping[ItemKey, str]) -> bool:
         """Store items if their keys still belong to the memories that were `known`; whether they do."""
-        from engram.decisions.change import Change
-        from engram.decisions.execution import execute_change
+        from engram.decisions.execution import Change, execute_change
 
         def plan(memories: "LockedMemories") -> bool:
             if known != {at: self.mem.store.id_by_name(_name(at.key), draft.scope) for at, draft in drafts.items()}:
@@ -185,8 +184,7 @@ class KeyedItems:
 
     def refresh(self, items: Iterable[KeyedItem]) -> None:
         """Prolong items that have a time to live, since they were read."""
-        from engram.decisions.change import Change
-        from engram.decisions.execution import execute_change
+        from engram.decisions.execution import Change, execute_change
 
         now = self._now
         due = {item.memory.id: end for item in items if (end := _new_end(item, now)) is not None}
@@ -204,7 +202,7 @@ class KeyedItems:
 
     def _draft(self, at: ItemKey, given: ItemValue) -> Memory:
         from engram.capture.draft import checked_fields
-        from engram.gates.secrets.allowed import AllowedValues
+        from engram.gates.secrets.exemptions import AllowedValues
         from engram.gates.secrets.scan import refuse_secret, refuse_secret_values
 
         refuse_secret(at.key, "the key")

@@ -249,8 +249,7 @@ class _MemoryTools(Generic[AgentDepsT]):
         reason: Annotated[str, Field(description="Why; the owner will read it in the memory's history.")] = "",
     ) -> str:
         """Retire a memory that is wrong or unwanted: it no longer appears in answers. It stays readable, and its owner can undo this."""
-        from engram.mcp.cards import Card
-        from engram.mcp.results import Forgotten
+        from engram.mcp.results import Card, Forgotten
 
         def forget_memory(mem: "Engram", scope: str) -> str:
             retired = mem.forget(id, actor=AGENT, reason=reason, scope=scope)

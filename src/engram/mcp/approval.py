@@ -9,13 +9,12 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engram.mcp.cards import Card
-from engram.mcp.results import Changed, Forgotten, Learned, ToolResult
+from engram.mcp.results import Card, Changed, Forgotten, Learned, ToolResult
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused, UnreadableData
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, render_form
-from engram.readers.json_reader import parse_json_object
+from engram.readers.data import parse_json_object
 from engram.text.display import cut, quote_text, safe_word
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def about_change(memory: Memory, changes: dict[str, Any]) -> ApprovalQuestion | 
 def _apply_changes(memory: Memory, changes: dict[str, Any]) -> Memory:
     """The memory with the changes; its statement follows the parts of its form."""
     from engram.capture.draft import checked_fields
-    from engram.model.forms import merge_form, with_form
+    from engram.model.types import merge_form, with_form
 
     rest, parts = with_form({name: value for name, value in changes.items() if name != "reason"})
     fields = checked_fields(rest)

@@ -1,41 +1,175 @@
-"""One call of a tool: it waits for its turn, runs on a thread, reports its progress, and turns errors into text."""
+"""One call of a tool: it waits its turn, runs on a thread, reports its progress, logs to the client, and may ask the client's model for cues."""
 
 import logging
 import time
+import warnings
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.shared.message import ServerMessageMetadata
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    CreateMessageRequest,
+    CreateMessageRequestParams,
+    CreateMessageResult,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
+    EmptyResult,
     InputRequiredResult,
     LoggingLevel,
+    SamplingMessage,
+    SetLevelRequestParams,
     TextContent,
 )
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from engram.llm.model import Prompt, prompt_for
+from engram.llm.schemas import SuggestedCues
 from engram.mcp.approval import NOT_APPROVED, ApprovalQuestion, PersonNeeded, decide
-from engram.mcp.client_log import ClientLog
-from engram.mcp.client_model import enrich_with_client
-from engram.mcp.redaction import redact_secrets
-from engram.mcp.results import ToolResult
+from engram.mcp.results import ToolResult, redact_secrets
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.text.display import notice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engram.client import Engram
     from engram.mcp.tools import Tool
+    from engram.model.memory import Memory
+
+LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
+"""From the least severe on."""
+DEFAULT_LEVEL: LoggingLevel = "warning"
+"""The level of a client that sets none."""
+LOGGER = "engram"
+SESSION = "mcp-session-id"
+_MAX_CLIENTS = 1000
+"""Clients whose level is remembered; the oldest is forgotten first."""
+
+
+class ClientLog:
+    """Sends log messages to the client of a request."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, LoggingLevel] = {}
+        self._warned: dict[str, set[str]] = {}
+
+    async def set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
+        """`logging/setLevel`."""
+        _make_room(self._levels, _client(ctx))[_client(ctx)] = params.level
+        return EmptyResult()
+
+    async def send(self, ctx: ServerRequestContext[Any, Any], level: LoggingLevel, text: str) -> None:
+        """Send a message, unless the client does not want it; what looks like a secret is redacted."""
+        if LEVELS.index(level) < LEVELS.index(self._levels.get(_client(ctx), DEFAULT_LEVEL)) and not _opted_in(ctx):
+            return
+        with warnings.catch_warnings():
+            # Clients up to 2025 have no other way to show what a server has to say.
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
+            sending = ctx.session.send_log_message(level, notice(redact_secrets(text)), LOGGER, ctx.request_id)
+        await sending
+
+    async def warn(self, ctx: ServerRequestContext[Any, Any], notes: Iterable[str]) -> None:
+        """Send each of these warnings that the client has not had yet."""
+        client = _client(ctx)
+        told = _make_room(self._warned, client).setdefault(client, set())
+        for note in [note for note in notes if note not in told]:
+            told.add(note)
+            await self.send(ctx, "warning", note)
+
+
+def _client(ctx: ServerRequestContext[Any, Any]) -> str:
+    """The client of a request: over HTTP its session, on stdin and stdout the only one."""
+    return ctx.request.headers.get(SESSION, "") if ctx.request is not None else ""
+
+
+def _opted_in(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the request itself names a level, as since 2026; the session then compares it."""
+    from mcp.types import LOG_LEVEL_META_KEY
+
+    return LOG_LEVEL_META_KEY in (ctx.meta or {})
+
+
+def _make_room(by_client: dict[str, Any], client: str) -> dict[str, Any]:
+    """The table with room for a client."""
+    if client not in by_client and len(by_client) >= _MAX_CLIENTS:
+        del by_client[next(iter(by_client))]
+    return by_client
+
+
+MAX_MEMORIES = 20
+"""Memories per request."""
+MAX_TOKENS = 2_000
+MAX_SECONDS = 60.0
+FORM = 'Answer with JSON alone: {"memories": [{"id": "…", "cues": ["…"]}]}'
+Context = ServerRequestContext[Any, Any]
+
+
+async def enrich_with_client(ctx: Context, memory: "LazyMemory", turn: anyio.CapacityLimiter, log: "ClientLog") -> None:
+    """Ask the client's model for cues of the next memories and store them; send the client a message on failure."""
+    offered = ctx.session.client_capabilities
+    if offered is None or offered.sampling is None or not ctx.session.can_send_request:
+        return
+    try:
+        batch = await anyio.to_thread.run_sync(partial(_next_batch, memory.get()), limiter=turn)
+        if not batch:
+            return
+        with anyio.fail_after(MAX_SECONDS):
+            answer = await _ask(ctx, _prompt(batch))
+        await anyio.to_thread.run_sync(partial(_store_cues, memory.get(), batch, answer), limiter=turn)
+    except (MCPError, EngramError, ValidationError, TimeoutError) as error:
+        await log.send(ctx, "warning", f"the client's model returned no cues: {type(error).__name__}")
+
+
+def _next_batch(mem: "Engram") -> "Sequence[Memory]":
+    from engram.mcp.tools import visible_scopes
+    from engram.store.states import is_paused
+
+    if not mem.settings.enrich_with_client or is_paused(mem.store):
+        return ()
+    return mem.enrichment.next_batch(MAX_MEMORIES, scopes=visible_scopes(mem))
+
+
+def _prompt(batch: "Sequence[Memory]") -> Prompt:
+    from engram.capture.enrichment import render_batch
+
+    return prompt_for("cues", {"statements": render_batch(batch)})
+
+
+async def _ask(ctx: Context, prompt: Prompt) -> str:
+    params = CreateMessageRequestParams(
+        messages=[SamplingMessage(role="user", content=TextContent(type="text", text=prompt.message))],
+        system_prompt=f"{prompt.instructions}\n\n{FORM}",
+        max_tokens=MAX_TOKENS,
+    )
+    result = await ctx.session.send_request(
+        CreateMessageRequest(params=params),
+        CreateMessageResult,
+        metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+    )
+    return result.content.text if isinstance(result.content, TextContent) else ""
+
+
+def _store_cues(mem: "Engram", batch: "Sequence[Memory]", answer: str) -> None:
+    """Store the cues of an answer about a batch; a model may put its JSON between other words."""
+    from engram.capture.enrichment import usable_cues
+    from engram.mcp.tools import visible_scopes
+
+    found = TypeAdapter(SuggestedCues).validate_json(answer[answer.find("{") : answer.rfind("}") + 1])
+    given = {one.id: one.cues for one in found.memories}
+    mem.enrichment.apply(usable_cues(batch, given), scopes=visible_scopes(mem))
+
 
 DECISION = "decision"
 """The field of a person's answer, and the name of the question where the client repeats the call with it."""
@@ -44,7 +178,6 @@ _SETUP_STEPS = 2
 _REPORT_INTERVAL_SECONDS = 0.1
 """Seconds between two reports of progress."""
 _log = logging.getLogger(__name__)
-Context = ServerRequestContext[Any, Any]
 
 
 class LazyMemory:

@@ -18,9 +18,9 @@ from mcp.types import JSONRPCError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from engram.mcp.json_text import UnreadableMessage, read_message, replace_half_characters
-from engram.mcp.protocol import LazyMemory, build
-from engram.mcp.watchdog import end_if_blocked
+from engram.mcp.calls import LazyMemory
+from engram.mcp.protocol import build
+from engram.mcp.transport import UnreadableMessage, end_if_blocked, read_message, replace_half_characters
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.text.display import escape_hidden

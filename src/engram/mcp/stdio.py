@@ -21,9 +21,9 @@ from mcp.types import (
     RequestId,
 )
 
-from engram.mcp.json_text import UnreadableMessage, read_message, replace_half_characters
-from engram.mcp.protocol import LazyMemory, build
-from engram.mcp.watchdog import end_if_blocked
+from engram.mcp.calls import LazyMemory
+from engram.mcp.protocol import build
+from engram.mcp.transport import UnreadableMessage, end_if_blocked, read_message, replace_half_characters
 
 GRACE_SECONDS = 1.5
 """Seconds a running call may still take on a signal; clients kill after two."""

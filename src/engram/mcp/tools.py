@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.mcp import approval
 from engram.mcp.approval import AGENT, PersonNeeded
-from engram.mcp.cards import Card
 from engram.mcp.results import (
     Briefed,
+    Card,
     Changed,
     Ended,
     EnrichedBatch,
@@ -32,8 +32,8 @@ from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
 from engram.verbs import memories, retrieval, sessions
+from engram.verbs.calls import decode_arguments, tool_arguments
 from engram.verbs.declaration import ToolOffer, Verb
-from engram.verbs.tool_input import decode_arguments, tool_arguments
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -58,7 +58,7 @@ class Tool:
     returns: type[ToolResult]
     run: Callable[["Call", Given], ToolResult]
     is_quiet_moment: bool = False
-    """Whether the server may then ask the client's model for cues (`engram.mcp.client_model`)."""
+    """Whether the server may then ask the client's model for cues (`engram.mcp.calls`)."""
     changes: Callable[[Given], Given] = lambda given: {}
     """The fields that a call changes, for what is carried out once a person agreed."""
 

@@ -1,14 +1,14 @@
-"""Checks of callers' arguments: a mistake raises `InvalidInput` instead of finding nothing."""
+"""Checks of callers' arguments: a mistake raises `InvalidInput` instead of finding nothing.
+So does metadata under a key that Engram itself writes and reads."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 
 from engram.model.errors import InvalidInput
-from engram.model.event import EVENT_TYPES
-from engram.model.fields import aware
-from engram.model.memory import STATUSES
+from engram.model.memory import STATUSES, aware
+from engram.model.records import EVENT_TYPES
 
 KINDS = ("memory", "event")
 """The kinds of documents a search may return."""
@@ -171,3 +171,39 @@ def refuse_keys(value: Any, what: str) -> None:
             waiting += part.values()
         elif isinstance(part, list | tuple):
             waiting += part
+
+
+FORGET_REQUESTED = "forget_requested"
+"""Of a memory that somebody asked to forget who may not: by whom and where, until a person decides."""
+CORROBORATED_BY = "corroborated_by"
+"""Of a memory that an independent source repeated: that source."""
+VERBATIM = "verbatim"
+"""Of an artifact that has the exact words of a memory: its id. Only a search for artifacts finds it."""
+QUOTED_EVENT = "quoted_event"
+"""Of such an artifact: the event that it quotes."""
+IN_BUFFER = "captured"
+"""Of a live turn: it waits in its session's buffer, or did."""
+
+RESERVED_MEMORY_KEYS = (FORGET_REQUESTED, CORROBORATED_BY)
+RESERVED_EVENT_KEYS = (VERBATIM, QUOTED_EVENT, IN_BUFFER)
+
+
+def refuse_reserved(
+    given: Mapping[str, Any], reserved: Collection[str], stored: Mapping[str, Any] | None = None
+) -> None:
+    """Raise `InvalidInput` where a caller's metadata gives a reserved key another value than the stored one."""
+    stored = stored or {}
+    for key in reserved:
+        if key in given and (key not in stored or given[key] != stored[key]):
+            raise InvalidInput(f"the metadata {key!r} is Engram's own; choose another key")
+
+
+def with_reserved(given: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A memory's metadata as a caller changes it: the reserved keys stay as stored. Raises `InvalidInput` where one is set."""
+    refuse_reserved(given, RESERVED_MEMORY_KEYS, stored)
+    return {**given, **{key: stored[key] for key in RESERVED_MEMORY_KEYS if key in stored}}
+
+
+def without_reserved(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A memory's metadata without what only this store decides."""
+    return {key: value for key, value in metadata.items() if key not in RESERVED_MEMORY_KEYS}

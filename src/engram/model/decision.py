@@ -1,10 +1,12 @@
-"""The outcome of a write, and the reason."""
+"""The outcome of a write and the reason for it, for one memory or for each item of a batch."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
-from engram.model.display import Displayed
+from engram.model.errors import EngramError
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.model.records import Displayed
 
 
 class Outcome(StrEnum):
@@ -67,3 +69,28 @@ class Decision(Displayed):
             Outcome.CONTRADICTION,
             Outcome.SUPERSEDED,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedItem:
+    """An item of a batch that was refused."""
+
+    index: int
+    """Its position in the batch, from 0."""
+    excerpt: str
+    """The beginning of its statement; "" if it has none, or contains a secret."""
+    error: EngramError
+    """What it was refused with."""
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused."""
+        return str(self.error)
+
+
+class AddedMemories(list[Memory]):
+    """The stored memories in the order of their items, and the items that were skipped."""
+
+    def __init__(self, memories: Iterable[Memory] = ()) -> None:
+        super().__init__(memories)
+        self.skipped: list[SkippedItem] = []

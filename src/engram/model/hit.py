@@ -1,13 +1,12 @@
-"""What a search returns, with its trace."""
+"""What a search returns, with its trace, and what a timeline returns."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.model.display import Displayed, html_table
-from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
+from engram.model.records import Displayed, Event, html_table
 
 USER_WORDS, WAITS_NOTE = "the user's words, not confirmed", "waits for review"
 """Notes of a candidate: one that the ledger proves to be the user's own words may be quoted; of another only its id is shown."""
@@ -194,3 +193,18 @@ class Injection(Displayed):
     def ids(self) -> tuple[str, ...]:
         """Their ids."""
         return tuple(item.memory.id for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """A fact or an event, and when it was so or happened."""
+
+    at: datetime
+    kind: str
+    """`memory`, `event` or `session`."""
+    id: str
+    text: str
+    status: str = ""
+    """A memory's status."""
+    note: str = ""
+    """What replaced a memory, who said an event, or that a session ended."""

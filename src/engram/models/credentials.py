@@ -11,8 +11,8 @@ from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 
-from engram.models.linear import Linear
-from engram.text.word_tables import read_table
+from engram.models.weights import Linear
+from engram.text.words import read_table
 
 __all__ = [
     "MARGIN",

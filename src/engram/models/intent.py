@@ -11,12 +11,10 @@ from itertools import pairwise
 from math import exp
 
 from engram.model.lazy import dataclass
-from engram.models.linear import SCALE, Linear
-from engram.text.stems import stem
+from engram.models.weights import SCALE, Linear
 from engram.text.time.windows import TimePhrase
 from engram.text.time.words import Word, words
-from engram.text.verbs import is_act, is_participle, is_past, kind_of, revises
-from engram.text.word_tables import read_table, word_class
+from engram.text.words import is_act, is_participle, is_past, kind_of, read_table, revises, stem, word_class
 
 __all__ = ["INTENTS", "MODEL", "Intent", "classify", "features"]
 

@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
-from engram.embedding.products import dot
+from engram.embedding.vectors import dot
 from engram.model.lazy import cached_property, dataclass
 from engram.models.pair_words import FUNCTION, KINDS, NAME, NUMBER, TIME, WORD, WORDING, Statement, Token
-from engram.text.polarity import has_opposite, has_rival
+from engram.text.statements import has_opposite, has_rival
 
 __all__ = ["BUCKETS", "Alignment", "Alignments", "align", "bucket"]
 

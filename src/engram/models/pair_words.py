@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from engram.embedding.products import dot
+from engram.embedding.vectors import dot
 from engram.model.forks import ForkedLock
 from engram.model.lazy import cached_property, dataclass
 from engram.text.confusables import fold_text
-from engram.text.polarity import canonical_stem, is_contrastive
-from engram.text.stems import stem
-from engram.text.verbs import is_past, kind_of, revises
-from engram.text.word_tables import read_table, word_class
+from engram.text.statements import canonical_stem, is_contrastive
+from engram.text.words import is_past, kind_of, read_table, revises, stem, word_class
 
 __all__ = [
     "FUNCTION",
@@ -318,7 +316,7 @@ def _token(low: str, surface: str, start: bool) -> Token:
 
 
 def _pieces(word: str) -> tuple[int, ...]:
-    from engram.embedding.tokenizer import word_rows
+    from engram.embedding.word_pieces import word_rows
 
     return word_rows[word]
 

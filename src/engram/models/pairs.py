@@ -1,33 +1,289 @@
-"""How a new statement relates to an older one: the same, an update, a contradiction, a refinement, or something different.
-
-The mean of two models that err differently: scores of n-grams and a small hidden layer over the features of `engram.models.pair_features`, trained by
-training/train_pairs.py, and, where these do not already say "different", the attention of `engram.models.pair_attention`. Both were trained on
-pairs by many writers and judged on writers they have never seen. numpy is imported and the weights are read on first use; the result is deterministic.
-"""
+"""How a new statement relates to an older one: the same, an update, a contradiction, a refinement, or something different; the mean of two models that err differently."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from engram.embedding.products import dot, multiply
+from engram.embedding.vectors import cross_products, dot, multiply
+from engram.model.forks import ForkedLock
 from engram.model.lazy import dataclass
-from engram.models.pair_attention import pair_attention
 from engram.models.pair_features import BUCKETS, Alignment, Alignments, bucket
-from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, Statement, read_statement
+from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, WORD, Statement, Token, read_statement, word_vectors
 
 __all__ = [
+    "ATTENTION_FILE",
+    "KINDS",
     "LABELS",
     "LIKELY_CHANGE",
+    "MAX_STATEMENT_WORDS",
     "MIN_SAME",
     "SURE_UPDATE",
+    "PairAttention",
     "Relation",
+    "pair_attention",
     "probabilities",
+    "read_attention",
     "relate",
     "relate_all",
     "relate_pairs",
 ]
+
+ATTENTION_FILE = Path(__file__).with_name("pair_attention.npz")
+KINDS = (NUMBER, NAME, TIME, FUNCTION, WORD)
+MAX_STATEMENT_WORDS = 40
+"""Words of a statement that are read."""
+HEADS = 4
+VECTOR_SCALE, BIAS_SCALE, MAX_INPUT_DEVIATIONS = 4.0, 4.0, 5.0
+SCALE = "_scale"
+"""Ends the name of what the bytes of a weight are multiplied by, a number for each row."""
+_NONE = -1e4
+_MOST_SCORED = 80.0
+_MOST_KNOWN = 4_096
+"""Words that a model keeps: some 6 MB."""
+
+
+class PairAttention:
+    """The layers and their weights, by the names that the training gave them."""
+
+    def __init__(self, stored: dict[str, Any]) -> None:
+        import numpy as np
+
+        stems = bytes(stored.pop("stems")).decode("utf-8").split("\n")
+        self.places = {stem: place for place, stem in enumerate(stems, 1)}
+        self.weights = {name: array.astype("float32") for name, array in stored.items() if not name.endswith(SCALE)}
+        for name in stored:
+            if name.endswith(SCALE):
+                self.weights[name.removesuffix(SCALE)] *= stored[name]
+        self.weights["v_weight"] *= VECTOR_SCALE
+        self.layers = sum(name.endswith("_qkv_weight") for name in stored)
+        for layer in range(self.layers):
+            self._fold(f"bl_{layer}_")
+        # What rows are multiplied with lies as the products need it.
+        self.turned = {name: np.ascontiguousarray(array.T) for name, array in self.weights.items() if array.ndim > 1}
+        self._known = _KnownWords(self)
+
+    def _fold(self, name: str) -> None:
+        """Put into the weights of a layer what each row would else be multiplied with: the weights of the norms, and the scale of the scores."""
+        weights, size = self.weights, self.weights[f"{name}n1_weight"].size
+        for norm, linear in (("n1", "qkv"), ("n2", "f1")):
+            weights[f"{name}{linear}_bias"] += dot(weights[f"{name}{linear}_weight"], weights[f"{name}{norm}_bias"])
+            weights[f"{name}{linear}_weight"] *= weights[f"{name}{norm}_weight"]
+        for part in ("weight", "bias"):
+            weights[f"{name}qkv_{part}"][:size] /= (size // HEADS) ** 0.5
+
+    def probabilities(self, pairs: Sequence[tuple[Statement, Statement]], measures: Any = None) -> Any:
+        """A row of probabilities of the labels for each pair, given its measures if the model was trained with any."""
+        import numpy as np
+
+        rows, seen, likenesses, newer = self._read(pairs)
+        places = np.flatnonzero(seen)
+        for layer, biases in enumerate(self._biases(likenesses)):
+            rows = self._layer(f"bl_{layer}_", rows, places, biases)
+        hidden = _normalize_rows(rows)
+        hidden *= self.weights["n_weight"]
+        hidden += self.weights["n_bias"]
+        parts = self._pool_words(_spread(hidden, places, seen.shape), seen, newer)
+        if measures is not None:
+            scaled = (measures - self.weights["mean"]) / self.weights["sd"]
+            parts.append(scaled.clip(-MAX_INPUT_DEVIATIONS, MAX_INPUT_DEVIATIONS))
+        logits = self._linear("o", _gelu(self._linear("h", np.concatenate(parts, axis=1))))
+        likely = np.exp(logits - logits.max(1, keepdims=True))
+        return likely / likely.sum(1, keepdims=True)
+
+    def _linear(self, name: str, rows: Any) -> Any:
+        found = multiply(rows, self.turned[f"{name}_weight"])
+        found += self.weights[f"{name}_bias"]
+        return found
+
+    def _biases(self, likenesses: Any) -> Any:
+        """(layers x pairs x heads x words x words) what is added to the scores of a word for another, whatever the two say."""
+        import numpy as np
+
+        total, kinds, width, _ = likenesses.shape
+        weights = np.full((self.layers * HEADS, kinds), _NONE, dtype=np.float32)
+        weights[:, :-1] = BIAS_SCALE * np.hstack([self.weights[f"bl_{layer}_b"] for layer in range(self.layers)]).T
+        found = dot(weights, likenesses.reshape(total, kinds, -1))
+        return found.reshape(total, self.layers, HEADS, width, width).swapaxes(0, 1)
+
+    def _read(self, pairs: Sequence[tuple[Statement, Statement]]) -> tuple[Any, Any, Any, Any]:
+        """The words of all pairs as rows, one after the other; which places of each pair have one; how like each two are, whether they are the same,
+        whether they stand in different statements and whether the second is missing; and which places are those of the newer statement.
+        """
+        import numpy as np
+
+        read = {id(each): each.tokens[:MAX_STATEMENT_WORDS] for pair in pairs for each in pair}
+        places, words = self._known.of([token for tokens in read.values() for token in tokens])
+        ends = np.cumsum([len(tokens) for tokens in read.values()])
+        found = dict(zip(read, np.split(places, ends[:-1]), strict=True))
+        first, second = (max(len(read[id(pair[side])]) for pair in pairs) for side in (0, 1))
+        # Place 0 is for no word.
+        at = np.zeros((len(pairs), first + second), dtype=np.int64)
+        for row, (older, newer) in zip(at, pairs, strict=True):
+            for statement, start in ((older, 0), (newer, first)):
+                row[start : start + len(found[id(statement)])] = found[id(statement)]
+        seen, stems, content = at > 0, words.hashes[at], words.content[at]
+        same = ((stems[:, :, None] == stems[:, None]) & seen[:, :, None] & seen[:, None]).astype(np.float32)
+        likeness = np.maximum(cross_products(words.vectors[at]), same)
+        side = np.arange(first + second) >= first
+        other = np.broadcast_to((side[:, None] != side).astype(np.float32), same.shape)
+        # Of two words only those of different statements are compared: a quarter of the table says it all.
+        across, repeated = likeness[:, :first, first:], same[:, :first, first:]
+        best, again = np.zeros_like(content), np.zeros_like(content)
+        best[:, :first] = (across * content[:, None, first:]).max(2, initial=0.0)
+        best[:, first:] = (across * content[:, :first, None]).max(1, initial=0.0)
+        again[:, :first], again[:, first:] = repeated.max(2, initial=0.0), repeated.max(1, initial=0.0)
+        marks = np.stack([again, best, best * best, content], axis=-1)
+        placed = self.weights["seg_weight"][side.astype(np.int64)]
+        placed = placed + self.weights["pos_weight"][np.concatenate([np.arange(first), np.arange(second)])]
+        missing = np.broadcast_to(~seen[:, None], same.shape)
+        return (
+            words.rows[at[seen]] + placed[np.nonzero(seen)[1]] + self._linear("m", marks[seen]),
+            seen,
+            np.stack([likeness, same, other, missing], axis=1),
+            side,
+        )
+
+    def _layer(self, name: str, rows: Any, places: Any, biases: Any) -> Any:
+        """One layer: every word takes up what the words it attends to have to say."""
+        import numpy as np
+
+        (total, heads, width, _), size = biases.shape, rows.shape[1]
+        split = _spread(self._linear(f"{name}qkv", _normalize_rows(rows)), places, (total, width))
+        asked, offered, said = split.reshape(total, width, 3, heads, -1).transpose(2, 0, 3, 1, 4)
+        scores = dot(asked, offered.transpose(0, 1, 3, 2))
+        scores += biases
+        # What is larger would be too large for a sum; it is not met.
+        np.exp(np.minimum(scores, _MOST_SCORED, out=scores), out=scores)
+        heard = dot(scores, said) / scores.sum(-1, keepdims=True)
+        heard = heard.transpose(0, 2, 1, 3).reshape(-1, size).take(places, 0)
+        rows = rows + self._linear(f"{name}p", heard)
+        return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", _normalize_rows(rows))))
+
+    @staticmethod
+    def _pool_words(hidden: Any, seen: Any, newer: Any) -> list[Any]:
+        """The mean and the largest of the words of each statement."""
+        import numpy as np
+
+        means, most = [], []
+        for side in (~newer, newer):
+            there, said = seen[:, side], hidden[:, side]
+            means.append(said.sum(1) / np.maximum(there.sum(1, keepdims=True), 1).astype(np.float32))
+            said[~there] = _NONE
+            most.append(said.max(1).clip(-50.0))
+        return means + most
+
+
+class _Words(NamedTuple):
+    """Words by themselves, the first row for none: their rows, their unit vectors, the hashes of their stems, and whether they have a meaning of
+    their own.
+    """
+
+    rows: Any
+    vectors: Any
+    hashes: Any
+    content: Any
+
+
+class _KnownWords:
+    """The words a model has met, each worked out once. Another thread may read the arrays while words are added: what is there does not change."""
+
+    def __init__(self, model: PairAttention) -> None:
+        self._model = model
+        self._lock = ForkedLock()
+        self._places: dict[tuple[str, str, str], int] = {}
+        self._words: _Words | None = None
+
+    def of(self, tokens: Sequence[Token]) -> "tuple[Any, _Words]":
+        """The place of each word in the arrays, and these."""
+        import numpy as np
+
+        keys = [(token.key, token.stem, token.kind) for token in tokens]
+        with self._lock:
+            if len(self._places) > _MOST_KNOWN:
+                self._places, self._words = {}, None
+            new = [key for key in dict.fromkeys(keys) if key not in self._places]
+            if new or self._words is None:
+                self._add(new)
+            assert self._words is not None
+            return np.array([self._places[key] for key in keys], dtype=np.int64), self._words
+
+    def _add(self, keys: Sequence[tuple[str, str, str]]) -> None:
+        """Work out words; the arrays double, so that adding a few does not copy them each time."""
+        import numpy as np
+
+        weights = self._model.weights
+        kinds = np.array([KINDS.index(kind) for _, _, kind in keys], dtype=np.int64)
+        vectors = word_vectors([key for key, _, _ in keys])[0]
+        vectors[kinds == KINDS.index(NUMBER)] = 0.0
+        own = [0 if kind in (NUMBER, NAME) else self._model.places.get(stem, 0) for _, stem, kind in keys]
+        hashes = np.array([hash(stem) for _, stem, _ in keys], dtype=np.int64)
+        content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
+        rows = multiply(vectors, self._model.turned["v_weight"])
+        rows += weights["st_weight"][own] + weights["k_weight"][kinds]
+        known, size = len(self._places) + 1, len(self._places) + 1 + len(keys)
+        if self._words is None or size > len(self._words.rows):
+            self._words = _enlarge(self._words, known, (rows, vectors, hashes, content), 2 * size)
+        for array, new in zip(self._words, (rows, vectors, hashes, content), strict=True):
+            array[known:size] = new
+        self._places.update(zip(keys, range(known, size), strict=True))
+
+
+def _enlarge(words: "_Words | None", known: int, like: tuple[Any, ...], room: int) -> "_Words":
+    """The first words in larger arrays."""
+    import numpy as np
+
+    arrays = [np.zeros((room, *each.shape[1:]), dtype=each.dtype) for each in like]
+    for array, old in zip(arrays, words or (), strict=False):
+        array[:known] = old[:known]
+    return _Words(*arrays)
+
+
+def _spread(rows: Any, places: Any, shape: tuple[int, int]) -> Any:
+    """Rows in their places in each pair, zeros where there is no word."""
+    import numpy as np
+
+    found = np.zeros((shape[0] * shape[1], rows.shape[1]), dtype=np.float32)
+    found[places] = rows
+    return found.reshape(*shape, -1)
+
+
+def _normalize_rows(rows: Any) -> Any:
+    """Rows with a mean of zero and a deviation of one."""
+    import numpy as np
+
+    centred = rows - rows.sum(1, keepdims=True) / rows.shape[1]
+    centred /= np.sqrt(np.einsum("ij,ij->i", centred, centred)[:, None] / rows.shape[1] + 1e-5)
+    return centred
+
+
+def _gelu(rows: Any) -> Any:
+    import numpy as np
+
+    found = rows * rows
+    found *= 0.044715 * 0.7978845608
+    found += 0.7978845608
+    found *= rows
+    np.tanh(found, out=found)
+    found += 1.0
+    found *= rows
+    found *= 0.5
+    return found
+
+
+@lru_cache(maxsize=1)
+def pair_attention() -> PairAttention:
+    """The model as it is bundled."""
+    return read_attention(ATTENTION_FILE)
+
+
+def read_attention(file: Path) -> PairAttention:
+    """The model that a training script has written."""
+    from engram.models.weights import read_arrays
+
+    return PairAttention(read_arrays(file))
+
 
 LABELS = ("same", "update", "contradiction", "refinement", "different")
 LIKELY_CHANGE = 0.60
@@ -39,7 +295,7 @@ SURE_UPDATE = 0.75
 MIN_SAME = 0.65
 """The probability from which the newer statement says nothing new."""
 
-FILE = Path(__file__).with_name("pairs.bin")
+NETWORK_FILE = Path(__file__).with_name("pairs.bin")
 MEASURES = 107
 """Measures of a pair; its vectors follow them."""
 HIDDEN = 144
@@ -182,7 +438,7 @@ class PairNetwork:
 
 @lru_cache(maxsize=1)
 def _network() -> PairNetwork:
-    return PairNetwork(FILE.read_bytes())
+    return PairNetwork(NETWORK_FILE.read_bytes())
 
 
 # -- reasons

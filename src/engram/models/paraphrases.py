@@ -1,36 +1,46 @@
-"""Whether a new statement says the same as an older one, in other words: what a harvest may add to a memory instead of proposing it.
+"""Whether a new statement says the same as an older one in other words, and how likely it says again what a person rejected or retired."""
 
-`engram.models.pairs` tells five relations apart and was trained on what people say of their lives; this answers one question, and was also trained on
-rules for work told again, changed, and easily mistaken for one another (training/rules). Its first stage scores n-grams, measures and word vectors of the
-pair; the second weighs that score against the relations, the cosine, what each statement negates, names and counts, and words that tell a change from a repetition. Trained by
-training/train_paraphrases.py; numpy is imported and the weights are read on first use.
-"""
-
+import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import log
 from pathlib import Path
 from typing import Any
 
-from engram.embedding.products import dot
+from engram.embedding.vectors import dot
 from engram.models.pair_features import BUCKETS, Alignments
 from engram.models.pair_words import read_statement
 from engram.models.pairs import LABELS, MEASURES, MOST_DEVIATIONS, Relation, inputs
 from engram.models.remarks import cue_patterns
-from engram.text.polarity import NormalizedStatement, normalize_statement
+from engram.text.statements import NormalizedStatement, normalize_statement
+from engram.text.words import stem
 
-__all__ = ["FILE", "SAME_LOG_ODDS", "SURELY_SAME_LOG_ODDS", "ParaphraseModel", "likeness", "second_inputs"]
+__all__ = [
+    "PARAPHRASE_FILE",
+    "RECURRENCE_FEATURES",
+    "REFUSE_LOG_ODDS",
+    "REVIEW_LOG_ODDS",
+    "SAME_LOG_ODDS",
+    "SURELY_SAME_LOG_ODDS",
+    "ParaphraseModel",
+    "count_negatives",
+    "likeness",
+    "recurrence",
+    "recurrence_features",
+    "second_inputs",
+]
 
-FILE = Path(__file__).with_name("paraphrases.bin")
+PARAPHRASE_FILE = Path(__file__).with_name("paraphrases.bin")
 SAME_LOG_ODDS = -0.25
-"""The score from which a statement says the same. Of writers left out, and with the checks of `engram.capture.repetition`, .64 of the paraphrases of rules
+"""The score from which a statement says the same. Of writers left out, and with the checks of `engram.capture.stage`, .64 of the paraphrases of rules
 reach it, 2 of 520 pairs of different rules about one topic, 3 of 280 changed rules and 13 of 480 that were written to be mistaken for the rule."""
 SURELY_SAME_LOG_ODDS = 1.4
 """The score from which nothing is lost if only one of the two is kept: none of those changed or mistaken rules reaches it."""
-_LEAST = 1e-4
+_MIN_RELATION_PROBABILITY = 1e-4
 _MAX_TEXT_CHARACTERS = 2_000
 """Characters that are searched for cues."""
-_CUES = FILE.with_name("paraphrase_cues.txt")
+_PARAPHRASE_CUES = PARAPHRASE_FILE.with_name("paraphrase_cues.txt")
 _SECTIONS = ("permits", "ends", "obliges", "forbids", "repeats")
 _CONTRASTS = 23 + 3 * len(_SECTIONS)
 """Values of `_contrast` and `_compare_cues`."""
@@ -48,7 +58,7 @@ def likeness(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relatio
     if not pairs:
         return []
     aligned = Alignments([(read_statement(older), read_statement(newer)) for older, newer in pairs])
-    model = _model()
+    model = _read_paraphrase_model()
     rows, buckets = inputs(aligned)
     first = model.first(rows, *buckets)
     likely = np.array([[getattr(one, label) for label in LABELS] for one in relations], dtype=np.float32)
@@ -70,7 +80,13 @@ def second_inputs(
         ],
         dtype=np.float32,
     )
-    parts = (first[:, None], rows[:, :MEASURES], np.log(relations + _LEAST), cosine[:, None], cosine[:, None] ** 2)
+    parts = (
+        first[:, None],
+        rows[:, :MEASURES],
+        np.log(relations + _MIN_RELATION_PROBABILITY),
+        cosine[:, None],
+        cosine[:, None] ** 2,
+    )
     return np.hstack([*parts, contrast]).astype(np.float32)
 
 
@@ -137,7 +153,7 @@ def _cues_of(statement: str) -> tuple[bool, ...]:
 
 @lru_cache(maxsize=1)
 def _patterns() -> list[re.Pattern[str]]:
-    patterns = cue_patterns(_CUES)
+    patterns = cue_patterns(_PARAPHRASE_CUES)
     return [patterns[name] for name in _SECTIONS]
 
 
@@ -146,5 +162,90 @@ def _alone(one: NormalizedStatement, other: NormalizedStatement) -> float:
 
 
 @lru_cache(maxsize=1)
-def _model() -> ParaphraseModel:
-    return ParaphraseModel(FILE.read_bytes())
+def _read_paraphrase_model() -> ParaphraseModel:
+    return ParaphraseModel(PARAPHRASE_FILE.read_bytes())
+
+
+REVIEW_LOG_ODDS = 0.0
+"""The log odds from which a statement waits for review. Of the half of training/rejections that was not trained on, 63 of 70 rewordings
+reach it, 5 of 35 opposites and 3 of 70 other statements about the topic, where the exact rules of `engram.gates.comparison` find no opposite."""
+REFUSE_LOG_ODDS = 1.0
+"""The log odds from which it is refused, if the pair model says the same: 51 of those rewordings, 2 of the opposites, none of the others."""
+RECURRENCE_FILE = Path(__file__).with_name("recurrence.json")
+RECURRENCE_FEATURES = (
+    "cosine", "same", "log same", "log update", "log contradiction", "log different", "likeness", "shared words", "turned", "turned and close",
+    "negated", "numbers", "names",
+)  # fmt: skip
+_NEGATIVE_WORDS = RECURRENCE_FILE.with_name("recurrence_cues.txt")
+_WORD = re.compile(r"[^\W\d_]+(?:'t)?")
+_MIN_PROBABILITY_IN_LOG = 0.01
+_LIKENESS = (-5.0, 3.0)
+
+
+def recurrence(pairs: Sequence[tuple[str, str]], relations: Sequence[Relation]) -> list[float]:
+    """The log odds that the second statement of each pair says the same as the first, which somebody took out of use.
+
+    Their relations are given, as `engram.models.pairs` finds them.
+    """
+    model = _read_recurrence_model()
+    weights = model["features"]
+    rows = recurrence_features(pairs, relations)
+    return [model["bias"] + sum(weight * row[name] for name, weight in weights.items()) for row in rows]
+
+
+def recurrence_features(pairs: Sequence[tuple[str, str]], relations: Sequence[Relation]) -> list[dict[str, float]]:
+    """What the model reads of each pair: the values of `RECURRENCE_FEATURES`."""
+    cosines = _cosines(pairs)
+    likely = likeness(pairs, cosines, relations)
+    return [
+        dict(zip(RECURRENCE_FEATURES, _values(*each), strict=True))
+        for each in zip(pairs, cosines, relations, likely, strict=True)
+    ]
+
+
+def _values(pair: tuple[str, str], cosine: float, relation: Relation, likely: float) -> tuple[float, ...]:
+    older, newer = normalize_statement(pair[0]), normalize_statement(pair[1])
+    shared, union = older.content & newer.content, older.content | newer.content
+    old, new = set(older.numbers), set(newer.numbers)
+    is_turned = (count_negatives(pair[0]) - count_negatives(pair[1])) % 2
+    return (
+        cosine,
+        relation.same,
+        *(
+            log(value + _MIN_PROBABILITY_IN_LOG)
+            for value in (relation.same, relation.update, relation.contradiction, relation.different)
+        ),
+        min(max(likely, _LIKENESS[0]), _LIKENESS[1]),
+        len(shared) / max(1, len(union)),
+        is_turned,
+        is_turned * cosine,
+        (older.negations - newer.negations) % 2,
+        bool(old - new and new - old),
+        bool(older.names - newer.names and newer.names - older.names),
+    )
+
+
+def _cosines(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """By the bundled embedder, whichever one a store has: the model was trained with its cosines."""
+    from engram.embedding.static import StaticEmbedder
+
+    vectors = StaticEmbedder().embed([text for pair in pairs for text in pair])
+    return [float(dot(vectors[at], vectors[at + 1])) for at in range(0, len(vectors), 2)]
+
+
+def count_negatives(text: str) -> int:
+    """How many words of a text negate or say to leave something."""
+    words = _WORD.findall(text.lower().replace("’", "'"))
+    return sum(word.endswith("n't") or stem(word) in _negative_stems() for word in words)
+
+
+@lru_cache(maxsize=1)
+def _negative_stems() -> frozenset[str]:
+    lines = _NEGATIVE_WORDS.read_text("utf-8").splitlines()
+    return frozenset(stem(word) for line in lines if not line.startswith("#") for word in line.split())
+
+
+@lru_cache(maxsize=1)
+def _read_recurrence_model() -> dict[str, Any]:
+    model: dict[str, Any] = json.loads(RECURRENCE_FILE.read_text("utf-8"))
+    return model

@@ -1,22 +1,110 @@
-"""Other readings of a text: what somebody reads in it who looks past how it is written.
-
-Folding (`engram.text.confusables`) replaces single characters. This module undoes what is done to words: escapes (`%61`, `\\x61`), letters in
-boxes and circles, markup inside words (`dis**able**`), separators instead of spaces (`Disable/TLS`, `DisableTls`), spaces inside words
-(`dis able`, `d i s a b l e`), digits for letters, and reversed text. Nearly every text has no other reading, and none is stored: the gates judge each
-reading as they judge the text.
-"""
+"""Other readings of a text: what somebody reads in it who looks past how it is written, with escapes, split words and misspelt English words undone."""
 
 import re
 from collections import Counter
 from functools import lru_cache, partial
 from itertools import product
 
-from engram.embedding.tokenizer import vocabulary
+from engram.embedding.word_pieces import vocabulary, word_rows
 from engram.model.lazy import lazy_pattern
-from engram.models.english_words import common_words, function_words, is_word
 from engram.text.confusables import fold_text, spell_lookalikes, strip_accents
+from engram.text.words import read_table
 
-__all__ = ["letters_of", "other_readings", "spell_out"]
+__all__ = [
+    "common_words",
+    "function_words",
+    "is_word",
+    "letter_distance",
+    "letters_of",
+    "other_readings",
+    "respell",
+    "spell_out",
+]
+
+MAX_WORD = 30
+"""Letters of the longest word that may be a misspelt one."""
+_MIN_LETTERS_FOR_TWO_ERRORS = 8
+"""Letters of a word from which two of them may be wrong."""
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_PREFIXES = ("dis", "un", "re", "de", "non", "pre", "over", "mis", "up")
+_SUFFIXES = ("s", "es", "d", "ed", "ing", "ly", "er", "r")
+
+
+@lru_cache(maxsize=16384)
+def is_word(word: str, *, derived: bool = True) -> bool:
+    """Whether a lower-case word is an English one, or, if `derived`, one with a common beginning or ending."""
+    if len(word_rows[word]) == 1 or word in function_words():
+        return True
+    if not derived:
+        return False
+    stems = [word[: -len(end)] for end in _SUFFIXES if word.endswith(end) and len(word) > len(end) + 2]
+    stems += [stem + "e" for stem in stems]
+    stems += [word[len(start) :] for start in _PREFIXES if word.startswith(start) and len(word) > len(start) + 3]
+    return any(len(word_rows[stem]) == 1 for stem in stems)
+
+
+@lru_cache(maxsize=1)
+def function_words() -> frozenset[str]:
+    """The words that hold sentences together."""
+    return frozenset(word for row in read_table("stopwords.txt") for word in row if len(word) > 1 or word in "ai")
+
+
+@lru_cache(maxsize=1)
+def common_words() -> frozenset[str]:
+    """The commonest words of English."""
+    return frozenset(word for _, word in read_table("words.txt"))
+
+
+def respell(text: str, words: tuple[str, ...]) -> str:
+    """The text with these words for unknown ones that differ from them by a letter or two."""
+    return _WORD.sub(lambda found: _correct_word(found[0].lower(), words) or found[0], text)
+
+
+@lru_cache(maxsize=4096)
+def _correct_word(word: str, words: tuple[str, ...]) -> str:
+    """The first of these words that an unknown one is, misspelt; "" for none."""
+    if word in words or len(word) > MAX_WORD or is_word(word, derived=False):
+        return ""
+    return next((known for known in words if _is_misspelt(word, known)), "")
+
+
+def _is_misspelt(word: str, known: str) -> bool:
+    """Whether an unknown word is a known one with a letter or two wrong, or with its letters in another order."""
+    most = 0 if len(known) < 4 else 2 if len(known) >= _MIN_LETTERS_FOR_TWO_ERRORS else 1
+    if not most or abs(len(word) - len(known)) > most:
+        return False
+    if word[0] == known[0] and sorted(word) == sorted(known):
+        return True
+    # Each letter that the word lacks is a mistake.
+    if len(set(known).difference(word)) > most or is_word(word):
+        return False
+    return max(letter_distance(known, word)[0], len(word) - len(known)) <= most
+
+
+def letter_distance(pattern: str, text: str) -> tuple[int, int]:
+    """The fewest letters to change, add or leave out to find a pattern in a text, and where the best place ends.
+
+    By Myers' bit vectors, so that each letter of the text costs a few operations on integers.
+    """
+    size = len(pattern)
+    places: dict[str, int] = {}
+    for at, char in enumerate(pattern):
+        places[char] = places.get(char, 0) | 1 << at
+    every, top = (1 << size) - 1, 1 << (size - 1)
+    positive, negative, score = every, 0, size
+    best = (size, 0)
+    for end, char in enumerate(text, 1):
+        equal = places.get(char, 0)
+        either = equal | negative
+        across = (((equal & positive) + positive) ^ positive) | equal
+        up, down = negative | (every & ~(across | positive)), positive & across
+        score += bool(up & top) - bool(down & top)
+        up, down = (up << 1) & every, (down << 1) & every
+        positive, negative = down | (every & ~(either | up)), up & either
+        if score < best[0]:
+            best = (score, end)
+    return best
+
 
 READ_CHARS = 20_000
 """Characters of a text that have other readings; a longer one is a document."""
@@ -69,7 +157,6 @@ _LEAST_LETTERS, _LEAST_REPEATED = 3, 5
 """Letters of a word in which digits, or repeated letters, may be a disguise."""
 _SPACED = lazy_pattern(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_](?![^\W_])){3,}")
 _BETWEEN_SPACED = lazy_pattern(r"[\W_]+")
-_WORD = lazy_pattern(r"[^\W\d_]+")
 _LONG_WORD = lazy_pattern(r"(?<![^\W\d_])[^\W\d_]{14,}+")
 """A word that may be several without spaces."""
 _LETTERS_OR_NUMBER = lazy_pattern(r"[^\W\d_]+|\d[\d.,:]*(?:[A-Z\d]+)?")

@@ -19,9 +19,8 @@ from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.embedding.plain import BITS, PlainTable, unit
-from engram.embedding.products import dot
-from engram.embedding.tokenizer import word_rows, words
+from engram.embedding.vectors import dot
+from engram.embedding.word_pieces import BITS, PlainTable, unit, word_rows, words
 from engram.model.errors import EmbedderError
 from engram.model.lazy import cached_property
 from engram.text.translation import translate
@@ -180,8 +179,8 @@ class TaskTable:
         """The unit vectors of parts of notes."""
         import numpy as np
 
-        from engram.embedding.protocol import unit_rows
         from engram.embedding.static import StaticEmbedder
+        from engram.embedding.vectors import unit_rows
 
         read = [words(translate(text[:CHARACTERS_READ]))[:WORDS_READ] for text in texts]
         total = StaticEmbedder().sum_texts([" ".join(one) for one in read])

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 from engram.model.errors import UnreadableData
-from engram.readers.json_reader import parse_decimal, parse_integer, refuse_constant
-from engram.readers.limits import MAX_DEPTH, check_depth
+from engram.readers.data import MAX_DEPTH, check_depth, parse_decimal, parse_integer, refuse_constant
 
 MAX_ITEM_CHARS = 64 * 1024 * 1024
 """Characters of one item."""

@@ -12,7 +12,7 @@ import yaml
 
 from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass, field
-from engram.readers.limits import MAX_DEPTH, MAX_DIGITS
+from engram.readers.data import MAX_DEPTH, MAX_DIGITS
 
 MAX_CHARACTERS = 8 * 1024 * 1024
 """The longest file that is read; a statement of 5 MB fits."""

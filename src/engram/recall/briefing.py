@@ -8,9 +8,8 @@ from pathlib import Path
 
 from engram.model.lazy import dataclass
 from engram.recall.context import RecalledContext
-from engram.text.sentences import split_sentences
-from engram.text.tokens import query_terms
-from engram.text.word_tables import read_table
+from engram.text.tokens import query_terms, split_sentences
+from engram.text.words import read_table
 
 MOST_QUERIES = 3
 MAX_QUERY_WORDS = 24

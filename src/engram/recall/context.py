@@ -1,31 +1,84 @@
-"""Recall with context: memories, then what other tools' files say about the question, in six phases over one budget.
-
-Without a question: what was said in the recent sessions of the project, and what was remembered meanwhile. Everything from a
-source is quoted evidence with the place it comes from; nothing in it is an instruction of Engram's.
-"""
+"""Recall with context: memories, then what other tools' files say about the question, in six phases over one budget; a configured model may sort and sum up."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.agents.registry import all_agents
-from engram.agents.sources.source import Source, SourceHit
+from engram.agents.agent import all_agents
+from engram.agents.sources.documents import Source, SourceHit
 from engram.agents.transcripts.session import problem_of
+from engram.model.errors import ModelError
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.recall.cutoff import ABOUT_FLOOR
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, is_summary, label_of, line_of, newest_summaries_first, part_lines, remark_of
 from engram.recall.sources.catalog import Cancelled, SourceCatalog
-from engram.recall.sources.refinement import MAX_CONSIDERED_PASSAGES, SourceRefiner
 from engram.recall.sources.sessions import is_here, short_name, spoken_lines
 from engram.store.protocol import Progress
-from engram.text.display import longest_fitting, notice, quote_text, safe_word
+from engram.text.display import longest_fitting, notice, one_line, quote_text, safe_word
 from engram.text.time.zone import in_zone
 
 if TYPE_CHECKING:
+    from engram.llm.model import LanguageModel
     from engram.model.hit import EarlierSession
     from engram.model.memory import Memory
+
+MAX_CONSIDERED_PASSAGES = 12
+"""Passages of one phase that the model chooses from."""
+_MAX_PASSAGE_CHARACTERS = 1_600
+
+
+@dataclass(slots=True)
+class SourceRefiner:
+    """Asks the model, until it fails once."""
+
+    model: "LanguageModel"
+    warnings: list[str] = field(default_factory=list)
+    _failed: bool = False
+
+    def choose(self, question: str, passages: Sequence[str]) -> list[tuple[int, str]] | None:
+        """The places of the passages that help, best first, each with its words that do; None where the model does not answer.
+
+        A quotation that is not in its passage is "": nothing is shown that no source says.
+        """
+        from engram.llm.schemas import ChosenPassages
+
+        if self._failed or not passages:
+            return None
+        listed = "\n".join(
+            f"{number}. {one_line(text)[:_MAX_PASSAGE_CHARACTERS]}" for number, text in enumerate(passages, 1)
+        )
+        try:
+            answer = self.model.ask("passages", ChosenPassages, {"question": question, "passages": listed})
+        except ModelError as error:
+            self._fail("ordered without the model", error)
+            return None
+        chosen: dict[int, str] = {}
+        for choice in answer.choices:
+            place = choice.number - 1
+            if 0 <= place < len(passages) and place not in chosen:
+                quote = " ".join(choice.quote.split())
+                chosen[place] = quote if quote and quote in " ".join(passages[place].split()) else ""
+        return list(chosen.items())
+
+    def summarise(self, question: str, findings: str) -> str:
+        """What the findings say about the question; "" where the model does not answer."""
+        from engram.llm.schemas import FindingsSummary
+
+        if self._failed or not findings:
+            return ""
+        try:
+            answer = self.model.ask("findings", FindingsSummary, {"question": question, "findings": findings})
+        except ModelError as error:
+            self._fail("not summed up", error)
+            return ""
+        return " ".join(answer.summary.split())
+
+    def _fail(self, what: str, error: ModelError) -> None:
+        self._failed = True
+        self.warnings.append(f"{what}: {error}")
+
 
 MAX_ANSWER_BYTES = 10_240
 """Bytes of the answer to a question."""
@@ -394,7 +447,7 @@ def shown_path(source: Source, home: Path) -> str:
 
 def fit_text(text: str, room: int) -> str:
     """The text within so many bytes: whole sentences or lines where one fits, else whole words."""
-    from engram.text.sentences import SENTENCE_END
+    from engram.text.tokens import SENTENCE_END
 
     def fits(part: str) -> bool:
         return _size(quote_text(part)) <= room

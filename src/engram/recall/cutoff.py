@@ -1,24 +1,23 @@
-"""Which hits answer a question: those relevant enough, and where one thing is asked for, those near the best.
-
-Everything here is a floor under `Hit.relevance`, the probability that a hit is about the question. A hit that was looked up, not
-searched for, because the question names its fact or asks for everything from a time, has relevance 1.
-"""
+"""Which hits answer a question: those relevant enough, where one thing is asked for those near the best, and no events that only repeat a found memory."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, starmap
-from typing import Any
+from typing import Any, TypeVar
 
 from engram.model.errors import InvalidInput
 from engram.model.hit import Filtered, Hit, Hits, HitTrace
 from engram.model.lazy import replace
+from engram.model.memory import Memory
+from engram.model.records import DOCUMENT_ROLE, Event
 from engram.rules.sources import is_evidence
-from engram.text.word_tables import word_class
+from engram.text.words import word_class
 
 __all__ = [
     "ABOUT_FLOOR",
     "INJECT_FLOOR",
     "LOOKED_UP_RELEVANCE",
     "MAX_NEAREST",
+    "MIN_CHUNK_RELEVANCE",
     "MIN_KNOWN",
     "MIN_SHARE_OF_BEST",
     "NEAREST_FLOOR",
@@ -30,14 +29,17 @@ __all__ = [
     "derive_hits",
     "filter_hits",
     "filtered_below",
+    "fold_events",
     "is_about",
+    "is_chunk",
+    "is_manifest",
     "is_read",
     "keep_relevant",
     "mark_found_by",
     "mark_looked_up",
     "nearest_hits",
     "put_evidence_last",
-]  # fmt: skip
+]
 
 ABOUT_FLOOR = 0.08
 """From this relevance on a hit is taken to be about the question."""
@@ -188,3 +190,34 @@ def _cut(hits: Hits, floor: float, why: str) -> Hits:
     left = [Filtered(hit.id, f"relevance {hit.relevance:.2f}, {why}") for hit in hits if hit.relevance < floor]
     chosen.filtered = [*hits.filtered, *left]
     return chosen
+
+
+MIN_CHUNK_RELEVANCE = 0.05
+"""The floor of possibly related document chunks, which are long enough to share words with any question."""
+Item = TypeVar("Item")
+
+
+def fold_events(ranked: Sequence[Item], record_of: Callable[[Item], Memory | Event]) -> list[Item]:
+    """The ranked items without events that a memory among them was extracted from."""
+    records = [record_of(item) for item in ranked]
+    sources = {evidence.event for record in records if isinstance(record, Memory) for evidence in record.evidence}
+    return [
+        item
+        for item, record in zip(ranked, records, strict=True)
+        if not (_is_foldable(record) and record.id in sources)
+    ]
+
+
+def is_manifest(event: Event) -> bool:
+    """Whether an event records that a document was read."""
+    return event.role == DOCUMENT_ROLE and event.event_type == "observation"
+
+
+def is_chunk(event: Event) -> bool:
+    """Whether an event is a chunk of a document."""
+    return event.role == DOCUMENT_ROLE and event.event_type == "artifact"
+
+
+def _is_foldable(record: Memory | Event) -> bool:
+    """Whether a memory can replace this record; not a chunk, which says more than the facts extracted from it."""
+    return isinstance(record, Event) and not is_chunk(record)

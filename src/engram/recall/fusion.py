@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engram.embedding.products import dot, scores
+from engram.embedding.vectors import dot, scores
 from engram.model.lazy import dataclass, fields, lazy_pattern
+from engram.recall.coverage import Floats, Integers, Lexicon, WordMatches, match_words, rarities
 from engram.recall.passages import (
     SATURATION,
     Passages,
@@ -19,7 +20,6 @@ from engram.recall.passages import (
     word_evidence,
 )
 from engram.recall.query import RetrievedQuery, SearchQuery
-from engram.recall.similarity import Floats, Integers, Lexicon, WordMatches, match_words, rarities
 from engram.store.protocol import Candidates
 
 __all__ = [
@@ -236,7 +236,7 @@ def asks_for_reply(question: str) -> bool:
 
 def _is_past_of(words: Sequence[str], place: int) -> bool:
     """Whether the subject at this place has a verb in the past tense."""
-    from engram.text.verbs import PAST_AUXILIARIES, is_past  # only for questions that say "you"
+    from engram.text.words import PAST_AUXILIARIES, is_past  # only for questions that say "you"
 
     if place and words[place - 1] in PAST_AUXILIARIES:
         return True

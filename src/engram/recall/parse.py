@@ -1,24 +1,47 @@
-"""Parse a question: what it asks for, of which time, and which of its words to search for.
-
-Four intents, each answered by another search:
-
-- **current**: the present value ("where do I live"), and whatever nothing else claims. Searches live memories.
-- **historical**: an earlier value or state ("where did I live", "my previous employer"). Searches superseded memories too.
-- **event**: what was said or done, and when ("what did I decide", "who told me"). Searches the ledger.
-- **lineage**: how one fact changed over time ("how has … changed", "every version"). Searches the whole timeline.
-
-A trained model decides the intent (`engram.models.intent`); rules read the time phrase.
-"""
+"""Parses a question: what it asks for, of which time, and which of its words to search for. A weekday may mean every such day: can I ship on Friday?"""
 
 from datetime import datetime
 
 from engram.model.lazy import dataclass
 from engram.models.intent import INTENTS, classify
-from engram.recall.weekdays import is_recurring_weekday
 from engram.text.time.dates import unread_times
 from engram.text.time.windows import TimePhrase, Window, time_phrase
+from engram.text.time.words import words
+from engram.text.words import is_past, stem, word_class
 
-__all__ = ["INTENTS", "ParsedQuestion", "parse"]
+__all__ = ["INTENTS", "ParsedQuestion", "is_recurring_weekday", "parse"]
+
+_DAYS = frozenset(("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "weekend"))
+_CALENDAR_WORDS = frozenset(
+    ["last", "next", "past", "previous", "coming", "following", "since", "after", "before", "ago"]
+)
+_PERMISSION_VERBS = frozenset(["can", "can't", "could", "may", "might", "must", "shall", "should"])
+"""Verbs that begin a question about permission."""
+_HABIT_VERBS = frozenset(["is", "isn't", "are", "aren't", "am", "do", "don't", "does", "doesn't"])
+"""Verbs that begin a question about habits or plans."""
+_PLAN_WORDS = frozenset(
+    ["anything", "something", "nothing", "free", "busy", "happen", "tell", "remind", "remember", "have", "this"]
+)
+_NON_PLAN_WORDS = frozenset(["during", "according", "morning", "evening"])
+
+
+def is_recurring_weekday(question: str, phrase: TimePhrase) -> bool:
+    """Whether a yes/no question uses a weekday as rules do, asking about permission or habit and not about plans."""
+    keys = [word.key for word in words(question)]
+    when = {word.key.removesuffix("s") for word in words(phrase.text)}
+    if not keys or phrase.anchor or when.isdisjoint(_DAYS) or not when.isdisjoint(_CALENDAR_WORDS):
+        return False
+    if any(is_past(key, same=True) for key in keys[1:]) or not word_class("asking", "wh").isdisjoint(keys):
+        return False
+    if keys[1:2] == ["you"]:
+        return False  # "could you show me Friday's commits" is a request
+    return keys[0] in _PERMISSION_VERBS or (keys[0] in _HABIT_VERBS and not any(map(_is_planned, keys)))
+
+
+def _is_planned(key: str) -> bool:
+    agenda = {stem(word) for word in word_class("asking", "agenda")}
+    return key in _PLAN_WORDS or stem(key) in agenda or (key.endswith("ing") and key not in _NON_PLAN_WORDS)
+
 
 UNSAID = "no other time is mentioned"
 """The reason of a question in which no word speaks for its intent."""

@@ -10,14 +10,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from engram.embedding.products import dot
+from engram.embedding.vectors import dot
 from engram.model.hit import Hits
 from engram.model.lazy import cached_property, dataclass, replace
+from engram.recall.coverage import Floats, Integers, Lexicon, WordMatches, match_words, rarity
 from engram.recall.query import Windows
-from engram.recall.similarity import Floats, Integers, Lexicon, WordMatches, match_words, rarity
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.text.sentences import SENTENCE_END
-from engram.text.tokens import tokens
+from engram.text.tokens import SENTENCE_END, tokens
 
 __all__ = [
     "MAX_EXCERPT_TERMS",

@@ -10,22 +10,22 @@ from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-from engram.embedding.products import dot
-from engram.model.event import DOCUMENT_ROLE
+from engram.embedding.vectors import dot
 from engram.model.hit import Part
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
+from engram.model.records import DOCUMENT_ROLE
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import memory_document
 from engram.store.protocol import Candidates, DocumentPosition, IndexedPassage, PassageRange, PassageReader
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
     from engram.model.hit import Hits
+    from engram.recall.coverage import Floats, Integers, Lexicon
     from engram.recall.fusion import JudgedEvidence
     from engram.recall.passages import Passages
     from engram.recall.query import RetrievedQuery, SearchQuery
-    from engram.recall.similarity import Floats, Integers, Lexicon
 
 MAX_SESSIONS_READ = 60
 """Sessions read whole for one question: those whose turns scored best."""
@@ -235,9 +235,9 @@ def _relevance_alone(
     """The same for the order of a single retriever: each document by itself, without its neighbours."""
     import numpy as np
 
+    from engram.recall.coverage import match_words
     from engram.recall.passages import Passage, Passages, truncate_fields
     from engram.recall.relevance import RelevanceQuery, judge_passages
-    from engram.recall.similarity import match_words
 
     lexicon = shared_lexicon(alike=True)
     lexicon.trim()
@@ -456,7 +456,7 @@ def shared_lexicon(*, alike: bool) -> "Lexicon":
     It always uses the bundled model, whatever embeds the documents: embedding single words on a server is too slow.
     """
     from engram.embedding.static import StaticEmbedder
-    from engram.recall.similarity import Lexicon
+    from engram.recall.coverage import Lexicon
 
     return Lexicon(StaticEmbedder().sum_texts if alike else None)
 

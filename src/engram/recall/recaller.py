@@ -6,22 +6,19 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
-from engram.model.event import SUMMARY_ROLE
 from engram.model.hit import NOTHING_KNOWN, USER_WORDS, AnswerParts, Hit, Hits, Injection, ScopeMatches
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
+from engram.model.records import SUMMARY_ROLE, Use
 from engram.model.types import type_or_default
-from engram.model.usage import Use
 from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
 from engram.recall.cutoff import INJECT_FLOOR, is_about, is_read
 from engram.recall.freshness import find_replacements
-from engram.recall.hops import follow_entities
-from engram.recall.names import answer_name_question
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
+from engram.recall.questions import answer_name_question, follow_entities, merge_answers, split_topics
 from engram.recall.search import Searcher
-from engram.recall.topics import merge_answers, split_topics
 from engram.recall.trace import TracedAnswer
 from engram.rules.sources import EVIDENCE
 from engram.store.protocol import Filters, Store
@@ -164,7 +161,7 @@ class Recaller:
             raise InvalidInput(f"budget {budget!r:.40} must be a whole number of tokens")
         if budget < MIN_BUDGET:
             raise InvalidInput(f"A budget of {budget} tokens is too small (minimum {MIN_BUDGET}).")
-        from engram.embedding.tokenizer import count_tokens
+        from engram.embedding.word_pieces import count_tokens
         from engram.recall.prompt import inject
         from engram.recall.task_memories import TaskMemoryFinder
 

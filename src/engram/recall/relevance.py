@@ -1,45 +1,269 @@
-"""Whether the words of a hit are about the question: a calibrated probability, the same whatever else a search found.
-
-The order of hits uses all the evidence of a search (`fusion`), on a scale of that search. Relevance depends on the question and one
-passage alone: which of the question's words its best excerpt contains, literally or by similarity, how informative each is, how
-close the two are in meaning, whether the names agree and whether it has what is asked for (a time, a number); for a turn also
-which of the words its neighbours contain.
-A hundred and twenty small trees turn that into a probability; training/train_relevance.py trains them on questions of many writers, some
-of which nothing answers.
-
-`likeness` then compares memories with the question by other vectors, and `answerability` judges from all of this whether one answers it.
-"""
+"""How likely a hit is about the question, and how likely it answers it: two calibrated probabilities, the second by what kind of value is asked for and stated."""
 
 import math
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Collection, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from engram.embedding.products import dot
+from engram.embedding.vectors import dot
 from engram.model.lazy import dataclass, lazy_pattern
-from engram.models.arrays import read_arrays
 from engram.models.trees import Trees
-from engram.recall.answerability import measure_answerability
+from engram.models.weights import read_arrays
+from engram.recall.coverage import Floats, Integers, WordMatches, rarity
 from engram.recall.passages import Mentions, Passages
 from engram.recall.query import SearchQuery
-from engram.recall.similarity import Floats, Integers, WordMatches
 from engram.store.protocol import Candidates
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
+from engram.text.words import word_class
 
 __all__ = [
+    "ANSWERABILITY_FILE",
+    "EVIDENCE",
     "FEATURES",
     "NONE_KNOWN",
+    "TYPES",
+    "ComparedMemory",
     "RelevanceQuery",
+    "answer_probabilities",
+    "answer_rows",
     "as_match",
     "evidence_of_each",
+    "find_asked_types",
+    "find_head_terms",
     "judge_passages",
     "log_odds",
+    "measure_answerability",
+    "measure_stated_types",
     "probabilities_of",
 ]
+
+TYPES = ("money", "count", "measure", "time", "place", "person", "reason", "contact", "name", "colour")
+_STATED = ("money", "measure", "time", "place", "person", "reason", "contact", "colour")
+PARTIAL_TYPE_MATCH = 0.5
+"""What a value counts that may be of the type asked for: a number without its unit."""
+MAX_CACHED_PASSAGES = 2_048
+"""Passages of which a process keeps what they state, some 3 MB."""
+_CONTACT_DIGITS = 5
+"""Digits of a number from which it is more likely a telephone number, a code or an account than an amount."""
+_WORD = lazy_pattern(r"[^\W_]+")
+_HEAD = lazy_pattern(
+    r"\w['’]s\s+(\w+(?:\s+\w+)?)"
+    r"|\b(?:what|which)\s+((?!is\b|are\b|was\b|were\b|do\b|does\b|did\b|has\b|can\b|should\b)\w+)"
+    r"|\b(?:the|of) (\w+) of\b|^(\w+(?: \w+)?) (?:of|for|at|on) ",
+)
+"""What is asked for: the noun after an owner ("Ada's age"), after "what" or "which", or before "of"."""
+
+
+@lru_cache(maxsize=256)
+def find_asked_types(question: str) -> tuple[bool, ...]:
+    """Whether a question asks for a value of each type."""
+    text = f" {' '.join(_WORD.findall(question.lower()))} "
+    return tuple(any(phrase in text for phrase in _asking(name)) for name in TYPES)
+
+
+@lru_cache(maxsize=256)
+def find_head_terms(question: str) -> frozenset[str]:
+    """The index terms of what a question asks for, without its owner."""
+    found = [part for match in _HEAD.finditer(question.lower()) for part in match.groups() if part]
+    return frozenset(term for part in found for term in query_terms(part))
+
+
+class _Stated(NamedTuple):
+    """What a passage states, whatever the question is."""
+
+    kinds: int
+    """The types of its words, a bit for each, without those of its numbers."""
+    numbers: dict[str, int]
+    """The types of each of its numbers."""
+    names: frozenset[str]
+
+
+def measure_stated_types(statement: Collection[str], about: Collection[str], asked: frozenset[str]) -> list[float]:
+    """How far a passage states a value of each type that the question does not contain, from 0 to 1; then how many names and numbers it adds.
+
+    `statement` and `about` are the index terms of the passage and of its entities, `asked` those of the question.
+    """
+    stated = _read_stated(frozenset(statement), frozenset(about))
+    kinds, numbers, names = stated.kinds, 0, len(stated.names - asked)
+    for term, kind in stated.numbers.items():
+        if term not in asked:
+            kinds |= kind
+            numbers += 1
+    number = float(numbers > 0)
+    has = {name: float(kinds >> place & 1) for place, name in enumerate(_STATED)}
+    return [
+        number * max(has["money"], PARTIAL_TYPE_MATCH),
+        number,
+        max(number * PARTIAL_TYPE_MATCH, has["measure"] * (number or PARTIAL_TYPE_MATCH)),
+        has["time"],
+        has["place"],
+        1.0 if names else has["person"] * PARTIAL_TYPE_MATCH,
+        has["reason"],
+        max(has["contact"], number * PARTIAL_TYPE_MATCH),
+        float(names > 0),
+        has["colour"],
+        float(names),
+        float(numbers),
+    ]
+
+
+@lru_cache(maxsize=MAX_CACHED_PASSAGES)
+def _read_stated(statement: frozenset[str], about: frozenset[str]) -> _Stated:
+    """What a passage states; every wording of a question asks for it again."""
+    kinds, numbers = 0, dict[str, int]()
+    for term in statement:
+        kind = _kinds(term)
+        if kind & _NUMBER_BIT:
+            numbers[term] = kind
+        else:
+            kinds |= kind
+    return _Stated(kinds, numbers, frozenset(term for term in about & statement if not _kinds(term) & _NUMBER_BIT))
+
+
+@cache
+def _asking(name: str) -> tuple[str, ...]:
+    return tuple(f" {phrase.replace('_', ' ')} " for phrase in sorted(word_class("answertypes", f"{name}_asked")))
+
+
+_NUMBER_BIT = 1 << len(_STATED)
+
+
+@lru_cache(maxsize=20_000)
+def _kinds(term: str) -> int:
+    """The types that an index term states, a bit for each, and whether it is a number."""
+    found = _type_bits().get(term, 0)
+    digits = sum(map(str.isdigit, term))
+    if digits:
+        found |= _NUMBER_BIT
+        if digits >= _CONTACT_DIGITS:
+            found |= 1 << _STATED.index("contact")
+    return found
+
+
+@cache
+def _type_bits() -> dict[str, int]:
+    kinds: dict[str, int] = {}
+    for place, name in enumerate(_STATED):
+        for word in word_class("answertypes", f"{name}_stated"):
+            for term in tokens(word):
+                kinds[term] = kinds.get(term, 0) | 1 << place
+    for word in _number_words():
+        kinds[word] = kinds.get(word, 0) | _NUMBER_BIT
+    return kinds
+
+
+@cache
+def _number_words() -> frozenset[str]:
+    words = (
+        "two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty hundred thousand"
+    )
+    return frozenset(tokens(f"one {words} half quarter third twice once dozen double both couple several"))
+
+
+ANSWERABILITY_FILE = Path(__file__).with_name("answerability.npz")
+NOT_ASKED = -1.0
+"""The evidence of a type, or of a head, that the question does not ask for."""
+EVIDENCE = (
+    *TYPES, "names_added", "numbers_added", "types_asked", "least_stated", "mean_stated", "head_covered", "head_alike", "head_in_store",
+    "head_size", "covered_by_rarity", "alike_by_rarity", "unseen_lacking", "unseen_alike", "unseen", "rarest_covered", "rarest_lacking",
+    "least_alike", "lacking_alike",
+)  # fmt: skip
+"""What `measure_answerability` says of each passage, in this order."""
+
+
+class ComparedMemory(NamedTuple):
+    """A memory compared with a question."""
+
+    evidence: Floats
+    """That of relevance, then `EVIDENCE`."""
+    odds: float
+    """The log odds of its relevance by words."""
+    like: float
+    """Its likeness."""
+
+
+def measure_answerability(
+    query: SearchQuery, candidates: Candidates, exact: Floats, near: Floats, passages: Passages, wanted: Integers
+) -> Floats:
+    """(wanted x EVIDENCE) what each passage has of what the question asks for.
+
+    `exact` and `near` (terms x wanted) say whether and how nearly a passage contains each term, `candidates` how many documents of the store do.
+    """
+    counts = np.array([candidates.frequency.get(term, 0) for term in query.terms], dtype=np.float32)
+    types = _measure_types(query, passages, wanted)
+    terms = _measure_terms(query, counts, max(candidates.total, 1), exact, near)
+    return np.concatenate([types, terms], axis=1)
+
+
+def _measure_types(query: SearchQuery, passages: Passages, wanted: Integers) -> Floats:
+    asked, terms = np.array(find_asked_types(query.text)), frozenset(query.terms)
+    stated = np.empty((len(wanted), len(TYPES) + 2), dtype=np.float32)
+    for row, place in enumerate(wanted.tolist()):
+        fields = passages.items[place].fields
+        stated[row] = measure_stated_types(frozenset(fields[0].split()), frozenset(fields[1].split()), terms)
+    of_types = stated[:, : len(TYPES)]
+    chosen = of_types[:, asked] if asked.any() else np.ones((len(wanted), 1), dtype=np.float32)
+    summed = np.stack([np.full(len(wanted), asked.sum()), chosen.min(axis=1), chosen.mean(axis=1)], axis=1)
+    measured: Floats = np.concatenate(
+        [np.where(asked, of_types, NOT_ASKED), stated[:, len(TYPES) :], summed], axis=1, dtype=np.float32
+    )
+    return measured
+
+
+def _measure_terms(query: SearchQuery, counts: Floats, total: int, exact: Floats, near: Floats) -> Floats:
+    heads = find_head_terms(query.text)
+    head, unseen = np.array([term in heads for term in query.terms], dtype=bool), counts == 0
+    rare = rarity(counts.astype(np.int64), total)
+    shares, scaled = rare / max(float(rare.sum()), 1e-9), (rare / np.log1p(total))[:, None]
+    lacking = exact < 1
+    lack = lacking.sum(axis=0)
+    columns = (
+        exact[head].max(axis=0) if head.any() else NOT_ASKED,
+        near[head].min(axis=0) if head.any() else NOT_ASKED,
+        (~unseen[head]).mean() if head.any() else NOT_ASKED,
+        head.sum(),
+        dot(shares, exact),
+        dot(shares, near),
+        dot(shares * unseen, 1 - near),
+        near[unseen].min(axis=0) if unseen.any() else 1.0,
+        unseen.mean(),
+        (scaled * ~lacking).max(axis=0),
+        (scaled * lacking).max(axis=0),
+        np.where(lacking, near, 1).min(axis=0),
+        np.where(lack, (near * lacking).sum(axis=0) / np.maximum(lack, 1), 1),
+    )
+    out: Floats = np.empty((exact.shape[1], len(columns)), dtype=np.float32)
+    for place, column in enumerate(columns):
+        out[:, place] = column
+    return out
+
+
+def answer_rows(question: str, compared: Sequence[ComparedMemory], usual: float) -> Floats:
+    """The input of the trees: a row for each memory. `usual` is the usual likeness for the question."""
+    words = len(question.split())
+    if not compared:
+        return np.zeros((0, 0), dtype=np.float32)
+    more = [(each.odds, each.like, usual, words, each.like - usual) for each in compared]
+    rows: Floats = np.concatenate([[each.evidence for each in compared], more], axis=1, dtype=np.float32)
+    return rows
+
+
+def answer_probabilities(rows: Floats) -> list[float]:
+    """How likely each memory answers the question."""
+    found: list[float] = _answerability_trees()(rows).tolist()
+    return found
+
+
+@cache
+def _answerability_trees() -> Trees:
+    data = read_arrays(ANSWERABILITY_FILE)
+    return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))
+
 
 NONE_KNOWN = 0.02
 """The relevance of every passage for a question without a single index term."""
@@ -117,7 +341,7 @@ def judge_passages(asked: Sequence[RelevanceQuery], passages: Passages) -> list[
 
 def probabilities_of(rows: Floats) -> Floats:
     """The probabilities of rows of features."""
-    return _trees()(rows)
+    return _relevance_trees()(rows)
 
 
 def as_match(relevance: float) -> float:
@@ -285,6 +509,6 @@ def _value_flags(passages: Passages, wanted: Integers) -> "np.ndarray":
 
 
 @cache
-def _trees() -> Trees:
+def _relevance_trees() -> Trees:
     data = read_arrays(Path(__file__).with_name("relevance.npz"))
     return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))

@@ -13,11 +13,11 @@ from engram.model.hit import USER_WORDS, Filtered, Hit, Hits
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import least_likeness, task_relevance
+from engram.recall.answer.parts import ProofFinder
 from engram.recall.cutoff import INJECT_FLOOR, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher, with_terms
 from engram.recall.situated import MAX_CACHED_VECTORS, MIN_WORD_RELEVANCE, SITUATION, compare_task, is_situated
-from engram.recall.unconfirmed import ProofFinder
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Query, Store
@@ -66,7 +66,7 @@ def is_vital(memory: Memory) -> bool:
     slot = memory.critical_slot.partition(":")[0]
     if slot != _SAFETY:
         return slot in HEALTH_SLOTS
-    from engram.models.types import slot_probabilities
+    from engram.models.statement_kinds import slot_probabilities
 
     return 1 - slot_probabilities(memory.statement)[0] >= _MIN_DANGER
 

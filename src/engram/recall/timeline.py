@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from engram.model.event import Session
-from engram.model.hit import Hit
+from engram.model.hit import Hit, TimelineEntry
 from engram.model.memory import Memory
-from engram.model.timeline import TimelineEntry
+from engram.model.records import Session
 
 Entries = list[TimelineEntry]
 

@@ -7,12 +7,12 @@ corrected because two identifiers may differ in one letter.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from engram.embedding.tokenizer import word_rows
+from engram.embedding.word_pieces import word_rows
 from engram.model.lazy import replace
 from engram.recall.query import SearchQuery
 from engram.store.protocol import Filters, Store
-from engram.text.stems import word_of
 from engram.text.tokens import query_terms, tokens
+from engram.text.words import word_of
 
 __all__ = ["correct_spelling", "describe_corrections", "find_corrections"]
 

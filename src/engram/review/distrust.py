@@ -7,16 +7,14 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from engram.decisions.authority import LEARNED_BY_HAND, refuse_outranked
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.decisions.versions import ends_before, reorder_versions
 from engram.gates.secrets.scan import refuse_secret
+from engram.model.arguments import CORROBORATED_BY
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.model.reserved_keys import CORROBORATED_BY
 from engram.review.bulk import BulkDecision, new_bulk, split_ids
 from engram.review.queue import APPROVE
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, rank_of

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from engram.decisions.conflicts import with_disputes
+from engram.decisions.versions import with_disputes
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CO_ACCESSED, Association, Evidence, Memory
-from engram.rules.eligibility import Eligibility, eligibility
+from engram.rules.lifecycle import Eligibility, eligibility, links_at
 from engram.rules.scopes import is_scope_visible
-from engram.rules.strength import links_at
 from engram.store.protocol import Image, Store
 from engram.store.references import hide_foreign_links
 from engram.text.display import cut, quote_text, safe_word

@@ -10,18 +10,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.decisions.authority import WORDING_FIELDS, attribute_to_person, refuse_unapproved, refuse_undoing
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.decisions.versions import ends_before, reorder_versions, replaced_memories
+from engram.model.arguments import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
 from engram.model.errors import InvalidInput, Refused
-from engram.model.fields import ChangedFields
-from engram.model.forms import check_form_kept
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory, render_form
-from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
-from engram.rules.argument_limits import limit_arguments
-from engram.rules.eligibility import is_effective
+from engram.model.memory import ChangedFields, Memory, render_form
+from engram.model.types import check_form_kept
+from engram.rules.lifecycle import is_effective
+from engram.rules.limits import limit_arguments
 from engram.rules.scopes import is_scope_visible
 from engram.rules.sources import is_below_program
 from engram.store.documents import meaning_of

@@ -1,8 +1,4 @@
-"""Promotion of candidates: many at once by a person, and by rule what the settings allow without one (DESIGN §12).
-
-Tier 1 may be promoted where the autopromotion settings allow it. Tier 2 as well, after a check against everything that is
-stored. Tier 3, text that reads like an instruction, and what contradicts or repeats another memory wait for a person.
-"""
+"""Promotion of candidates, by a person or by rule (DESIGN §12), and what a reviewer decides by: where a memory comes from and what it resembles."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -10,29 +6,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from engram.decisions.approval import approve, refuse_settled, reject
-from engram.decisions.change import Change, Operation
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.decisions.execution import Change, LockedMemories, Operation, execute_change
 from engram.decisions.versions import replaced_memories
+from engram.gates.comparison import relation
 from engram.gates.instructions import injection_problem
-from engram.gates.pipeline import mention
+from engram.gates.neighbourhood import Neighbourhood
+from engram.gates.pipeline import GATES, mention
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field, replace
-from engram.model.memory import Memory
+from engram.model.memory import MAY_REPEAT, Memory
+from engram.review.amendment import NumberedRetelling, retellings_of
 from engram.review.bulk import BulkDecision, new_bulk, split_ids
-from engram.review.groups import QueueFilters, filter_items
 from engram.review.lineage import refuse_foreign_versions
-from engram.review.queue import APPROVE, REJECT, QueueReader, ReviewItem
+from engram.review.queue import APPROVE, REJECT, QueueFilters, QueueReader, ReviewItem, filter_items
+from engram.rules.lifecycle import reinforce_memory
+from engram.rules.scopes import GLOBAL, is_scope_visible
 from engram.rules.sources import Rank, rank_of
-from engram.rules.strength import reinforce_memory
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
+from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory
+from engram.text.display import cut
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 AUTOPROMOTE: Final = "autopromote"
 WAITS_SUFFIX = "; it waits for review"
@@ -129,7 +128,6 @@ class Promotion:
 
     def _blocking_reason(self, memory: Memory, vector: "Vectors | None", promoted: Mapping[str, Memory]) -> str:
         """What of everything stored speaks against promoting a candidate: a duplicate, or a conflict; "" for nothing."""
-        from engram.review.provenance import neighbours_of
 
         found = neighbours_of(self.store, memory, vector)
         tier = f"tier {tier_of(memory)}: " if tier_of(memory) > 1 else ""
@@ -206,3 +204,122 @@ class _BulkChange:
             except (InvalidInput, NotFound, Refused) as error:
                 left[memory_id] = str(error)
         return done
+
+
+MAX_QUOTE_CHARS = 600
+EXPLICIT_WAYS = ("remember", "learn", "add", "manual")
+"""`learned_by` of what somebody asked to store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The part of a ledger event that a memory was derived from."""
+
+    event: str
+    session: str
+    role: str
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedMemories:
+    """The stored memories that surely say the same as another, that probably do, that it contradicts or outdates, and that it would replace by its conflict key."""
+
+    same: tuple[Memory, ...] = ()
+    similar: tuple[Memory, ...] = ()
+    conflicts: tuple[Memory, ...] = ()
+    heads: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Everything a reviewer needs to decide about a memory besides its statement."""
+
+    memory: Memory
+    kind: str
+    tier: int
+    quotes: tuple[Quote, ...]
+    neighbours: RelatedMemories
+    gates: str
+    """The gate that decided, and why; those before it had no objection."""
+    retellings: tuple[NumberedRetelling, ...] = ()
+    """What was said later and taken for the same, in its own words."""
+
+
+def provenance_of(
+    store: Store, memory: Memory, settings: GateSettings, scopes: Collection[str] | None = None
+) -> Provenance:
+    """The provenance of a memory, for a caller who sees these scopes; of what was purged or pruned, as much as is left."""
+    vectors = store.embed([meaning_of(memory)])
+    near = neighbours_of(store, memory, vectors[0] if vectors is not None else None, scopes)
+    return Provenance(
+        memory,
+        kind_of(memory),
+        tier_of(memory),
+        tuple(_quotes(store, memory, scopes)),
+        near,
+        _storing_reason(store, memory, settings),
+        tuple(retellings_of(store, memory, scopes)),
+    )
+
+
+def neighbours_of(
+    store: Store, memory: Memory, vector: "Vectors | None", scopes: Collection[str] | None = ()
+) -> RelatedMemories:
+    """How a stored memory relates to the others of its scope, and to those it is linked to in the scopes that the caller sees."""
+    from engram.decisions.admission import ExcludingLookup, propose
+
+    known = ExcludingLookup(store, vector, own=memory.id)
+    proposal = propose(memory)
+    near = Neighbourhood(proposal, known.near(proposal))
+    twin, retold = near.duplicate(), near.paraphrase()
+    if twin is None and retold is not None and relation(memory.statement, retold.statement).relation == "same":
+        twin = retold
+    same = {twin.id: twin} if twin is not None else {}
+    alike = (retold, *_linked_repeats(store, memory, scopes))
+    similar = {one.id: one for one in alike if one is not None and one.id not in same}
+    told = same.keys() | similar.keys()
+    likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in told]
+    heads = known.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
+    # What is current weighs more than what waits itself.
+    order = sorted(likely, key=lambda other: other.status not in CURRENT_STATUSES)
+    replaced = tuple(head for head in heads if head.id != memory.id)
+    return RelatedMemories(tuple(same.values()), tuple(similar.values()), tuple(order), replaced)
+
+
+def _linked_repeats(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Memory]:
+    """The live memories that this one probably repeats, or that probably repeat it."""
+    from engram.decisions.admission import COMPARED_STATUSES
+
+    ids = [link.target for link in memory.associations if link.type == MAY_REPEAT]
+    if memory.id:
+        ids += (source for source, _, kind, _ in store.links_to([memory.id]) if kind == MAY_REPEAT)
+    for other in map(store.get, dict.fromkeys(ids)):
+        if other is None or other.status not in COMPARED_STATUSES:
+            continue
+        if other.scope in (memory.scope, GLOBAL) or is_scope_visible(scopes, other.scope):
+            yield other
+
+
+def _quotes(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Quote]:
+    for evidence in memory.evidence:
+        if evidence.retelling is not None:
+            continue
+        event = store.event(evidence.event)
+        if event is not None and (scopes is None or store.owner_of(event.id) in scopes):
+            text = event.content[slice(*evidence.span)] if evidence.span is not None else event.content
+            yield Quote(event.id, event.session, event.role, event.at, cut(text, MAX_QUOTE_CHARS))
+
+
+def _storing_reason(store: Store, memory: Memory, settings: GateSettings) -> str:
+    """The journal's reason for storing a memory, in words."""
+    history = store.history(memory.id)
+    if not history:
+        return ""
+    first = history[0]
+    gate, _, other = first.reason.partition(": ")
+    if gate not in GATES:
+        return f"{first.op} by {first.actor or 'unknown'}{f': {first.reason}' if first.reason else ''}"
+    why = trust(memory, memory.learned_by not in EXPLICIT_WAYS, settings).reason if gate == "trust" else other
+    return f"every gate before “{gate}” let it pass; {gate}{f': {why}' if why else ''}"

@@ -5,35 +5,51 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from engram.decisions.approval import approve, refuse_approval, refuse_contradiction, refuse_settled, reject
+from engram.decisions.approval import (
+    approve,
+    keep_both,
+    keep_old,
+    keep_one,
+    mark_confirmed,
+    merge_into,
+    refuse_approval,
+    refuse_contradiction,
+    refuse_settled,
+    reject,
+)
 from engram.decisions.authority import refuse_outranked, refuse_rejection
-from engram.decisions.change import Change
-from engram.decisions.conflicts import update_target
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
-from engram.decisions.resolution import keep_both, keep_old, keep_one, mark_confirmed, merge_into
-from engram.decisions.versions import contradiction_target
+from engram.decisions.execution import Change, LockedMemories, execute_change
+from engram.decisions.versions import contradiction_target, update_target
 from engram.gates.proposal import GateSettings
-from engram.model.arguments import checked_fraction, checked_length
+from engram.model.arguments import FORGET_REQUESTED, checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.model.reserved_keys import FORGET_REQUESTED
-from engram.review.groups import QueueFilters, QueuePage, build_page, filter_items, topics
 from engram.review.lineage import Lineages, refuse_foreign_versions
-from engram.review.queue import APPROVE, CHOICES, REJECT, QueueReader, ReviewItem, is_to_be_forgotten
-from engram.rules.argument_limits import limit_arguments
+from engram.review.queue import (
+    APPROVE,
+    CHOICES,
+    REJECT,
+    QueueFilters,
+    QueuePage,
+    QueueReader,
+    ReviewItem,
+    build_page,
+    filter_items,
+    is_to_be_forgotten,
+    topics,
+)
+from engram.rules.lifecycle import reinforce_memory
+from engram.rules.limits import limit_arguments
 from engram.rules.numbers import REINFORCE_RETRIEVAL
-from engram.rules.strength import reinforce_memory
 from engram.store.protocol import Store
 from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
-    from engram.model.fields import ChangedFields
+    from engram.model.memory import ChangedFields
     from engram.review.bulk import BulkDecision
-    from engram.review.promotion import Promotion, PromotionPlan
-    from engram.review.provenance import Provenance
+    from engram.review.promotion import Promotion, PromotionPlan, Provenance
 
 MAX_ITEMS_PER_SOURCE = 20
 """Memories of one source that a page of the queue lists."""
@@ -92,7 +108,7 @@ class Review:
 
     def provenance(self, ref: str, *, scopes: Scopes = None) -> "Provenance":
         """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
-        from engram.review.provenance import provenance_of
+        from engram.review.promotion import provenance_of
 
         return provenance_of(self.store, find_memory(self.store, ref, scopes), self.settings, scopes)
 
@@ -340,7 +356,7 @@ class Review:
 
         Raises `Refused` where the same words are stored already. `shown` and `scopes` are as for `approve`.
         """
-        from engram.review.retellings import Separation
+        from engram.review.amendment import Separation
 
         return Separation(self.store, self.clock, self.settings, self.described).separate(
             ref, number, actor, reason, shown, scopes

@@ -8,8 +8,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.tokens import query_terms
-from engram.text.verbs import is_act, is_past, kind_of
-from engram.text.word_tables import read_table, word_class
+from engram.text.words import is_act, is_past, kind_of, read_table, word_class
 
 Term = tuple[str, ...]
 """One or two index terms."""

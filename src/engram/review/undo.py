@@ -6,9 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from engram.decisions.authority import last_decision, refuse_overturning, refuse_undoing
-from engram.decisions.change import Change
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
+from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.decisions.versions import refuse_second_head, reorder_versions
 from engram.model.decision import DISTRUST
 from engram.model.errors import ChangedMeanwhile, InvalidInput, NotFound, Refused
@@ -16,9 +14,8 @@ from engram.model.lazy import fields, replace
 from engram.model.memory import Activation, Association, Evidence, Memory
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, split_ids
 from engram.rules.scopes import may_change
-from engram.store.history import CREATING_OPS, is_automatic
 from engram.store.protocol import Image, Store
-from engram.store.records import CURRENT_STATUSES, locked_memory
+from engram.store.records import CREATING_OPS, CURRENT_STATUSES, is_automatic, locked_memory
 from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
 SEPARATE_OPERATIONS = frozenset({"add", "import", "edit", "remove", "reread"})
@@ -274,7 +271,7 @@ def _replaced_since(memories: LockedMemories, restored: Iterable[Memory]) -> Mem
 
 def _changed_together(store: Store, memory: Memory, last: Image) -> list[str]:
     """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
-    from engram.decisions.conflicts import contradicting_memories
+    from engram.decisions.versions import contradicting_memories
 
     released = [other.id for other in contradicting_memories(store, [memory.id, *memory.supersedes])]
     return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by or i in released]

@@ -10,8 +10,8 @@ from typing import TypeVar
 from engram.model.arguments import checked_length, checked_limit
 from engram.model.errors import InvalidInput, StoreBusy, StoreUnreachable
 from engram.model.lazy import dataclass, field, replace
-from engram.model.task import JOB_STATES, Job
-from engram.rules.argument_limits import limit_arguments
+from engram.model.records import JOB_STATES, Job
+from engram.rules.limits import limit_arguments
 from engram.store.protocol import Store
 from engram.store.references import find_dead_job
 

@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from engram.model.arguments import refuse_deep, refuse_keys
+from engram.model.arguments import RESERVED_EVENT_KEYS, refuse_deep, refuse_keys, refuse_reserved
 from engram.model.errors import InvalidInput
-from engram.model.event import EVENT_TYPES
-from engram.model.fields import aware
-from engram.model.reserved_keys import RESERVED_EVENT_KEYS, refuse_reserved
-from engram.store.new_events import NewEvent
+from engram.model.memory import aware
+from engram.model.records import EVENT_TYPES
+from engram.store.intake import NewEvent
 
 _FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "metadata", "task"})
 MAX_CONTENT = 8 * 1024 * 1024

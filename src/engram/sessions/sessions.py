@@ -1,26 +1,126 @@
-"""Sessions: each starts with an injection, has a ledger, and folds in its uses at the end."""
+"""Sessions: each starts with an injection and has a ledger; its uses and ratings are folded into the memories they reinforce."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, tzinfo
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from engram.gates.secrets.scan import refuse_secret
 from engram.model.arguments import checked_length, checked_place
-from engram.model.errors import InvalidInput, StoreDenied, StoreReadOnly
-from engram.model.event import SUMMARY_ROLE, Event, Session
-from engram.model.fields import EventFields
+from engram.model.errors import InvalidInput, StoreDenied, StoreError, StoreReadOnly
 from engram.model.hit import Injection
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Memory
+from engram.model.memory import SIGNALS, EventFields, Memory
+from engram.model.records import RATED, RATED_BY_PERSON, SUMMARY_ROLE, Event, Session, Use
 from engram.recall.recaller import Recaller
-from engram.rules.argument_limits import limit_arguments
-from engram.sessions import feedback
+from engram.rules.lifecycle import apply_rating, fold_uses, link_co_accessed
+from engram.rules.limits import limit_arguments
+from engram.rules.scopes import is_person, visible_scopes
+from engram.rules.sources import Rank, rank_of
 from engram.sessions.observations import make_storable, new_event
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
-from engram.store.references import Scopes, check_ledger, find_session, no_session
+from engram.store.records import ENGRAM_ACTOR
+from engram.store.references import Scopes, check_ledger, find_memory, find_session, no_session
 from engram.text.time.zone import SYSTEM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engram.decisions.execution import LockedMemories
+
+
+def rate_memory(
+    store: Store,
+    ref: str,
+    signal: str,
+    at: datetime,
+    session: str = "",
+    *,
+    actor: str = "manual",
+    scopes: Scopes = None,
+) -> Memory:
+    """Rate a memory: the rating is recorded, and folded in at once where the memory is the owner's own.
+
+    Unless a person rates it, what a person said stays strong enough to be injected.
+    Whoever sees a memory may rate it: `scopes` are those the caller sees. An error means that it was not recorded. Where a recorded rating cannot be folded in now, the next fold does it.
+    """
+    if signal not in SIGNALS:
+        raise InvalidInput(f"Unknown signal {signal!r}; choose {', '.join(SIGNALS)}")
+    memory = find_memory(store, ref, scopes)
+    by_person = rank_of(actor) == Rank.PERSON
+    kind = RATED_BY_PERSON if by_person else RATED
+    store.note_use(Use(kind, (memory.id,), at, session, signal))
+    memory = apply_rating(memory, signal, at, by_person=by_person)
+    with suppress(StoreError):
+        fold_recorded_uses(store, [memory.id], at, session=session, op="rate", actor=actor)
+        memory = store.get(memory.id) or memory
+    return memory
+
+
+def fold_recorded_uses(
+    store: Store,
+    ids: Iterable[str],
+    now: datetime,
+    *,
+    session: str = "",
+    then: "Callable[[Memory], Memory] | None" = None,
+    op: Literal["use", "rate"] = "use",
+    actor: str = ENGRAM_ACTOR,
+) -> list[str]:
+    """Fold every recorded use into these memories, as one journal entry; `then` may change each further. Returns the changed ids."""
+    from engram.decisions.execution import (
+        Change,
+        execute_change,  # a process that only recalls needs no gates
+    )
+
+    wanted = store.own_ids(dict.fromkeys(ids))
+    if not wanted:
+        return []
+    uses: dict[str, list[Use]] = {memory_id: [] for memory_id in wanted}
+    for use in store.uses(wanted):
+        uses[use.ids[0]].append(use)
+
+    def plan(memories: "LockedMemories") -> list[str]:
+        changed = []
+        for memory_id in wanted:
+            memory = memories.get(memory_id)
+            if memory is None:
+                continue
+            after = fold_uses(memory, uses[memory_id])
+            after = then(after) if then else after
+            if after != memory:
+                memories.put(after)
+                changed.append(memory_id)
+        return changed
+
+    change = Change(op=op, actor=actor, plan=plan, session=session, related=wanted)
+    return execute_change(store, lambda: now, change)
+
+
+def fold_session_uses(store: Store, session: str, ended: datetime) -> list[str]:
+    """Fold in a session's uses at its end, and link the memories injected together.
+
+    Running it again for the same end changes nothing: a link reinforced at that very moment is left alone.
+    """
+    uses = store.uses(session=session)
+    injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
+    owners = {memory_id: store.owner_of(memory_id) or "" for memory_id in injected}
+
+    def link_injected(memory: Memory) -> Memory:
+        done = {link.target for link in memory.associations if link.last_reinforced == ended}
+        seen = visible_scopes([memory.scope])
+        # What everyone reads does not name the memories of one person.
+        others = tuple(
+            i for i in injected if i not in (memory.id, *done) and (owners[i] in seen or not is_person(owners[i]))
+        )
+        return link_co_accessed(memory, others, ended) if memory.id in injected and others else memory
+
+    return fold_recorded_uses(
+        store, dict.fromkeys(i for use in uses for i in use.ids), ended, session=session, then=link_injected
+    )
+
 
 EventList = list[Event]
 SessionList = list[Session]
@@ -70,12 +170,12 @@ class Sessions:
 
     def _injection(self, task: str, filters: Filters, budget: int, session: Session) -> Injection:
         """What memory knows about the task, and how earlier sessions about it ended."""
-        from engram.embedding.tokenizer import count_tokens
-        from engram.sessions.earlier import EarlierSessions, cost, with_sessions
+        from engram.embedding.word_pieces import count_tokens
+        from engram.sessions.context import EarlierSessions, count_sessions_tokens, with_sessions
 
         found = EarlierSessions(self.recaller.searcher, count_tokens, self.zone)
         earlier = found.about(task, filters.scopes, session.started, budget) if type(budget) is int else ()
-        room = budget - cost(earlier, count_tokens)
+        room = budget - count_sessions_tokens(earlier, count_tokens)
         injection = self.recaller.inject(task, filters, room, session.id)
         return replace(with_sessions(injection, earlier, count_tokens), budget=budget)
 
@@ -116,7 +216,7 @@ class Sessions:
             self._record_summary(session)
             self.store.save_record(session)
         assert session.ended is not None
-        feedback.fold_session(self.store, session.id, session.ended)
+        fold_session_uses(self.store, session.id, session.ended)
         return session
 
     def _record_summary(self, session: Session) -> None:
@@ -140,7 +240,7 @@ class Sessions:
 
         Styles: `plain`, and `structured` with Goal, Constraints, Progress, Decisions, Next steps and Critical context.
         """
-        from engram.embedding.tokenizer import count_tokens
+        from engram.embedding.word_pieces import count_tokens
         from engram.sessions import summary
 
         if type(max_tokens) is not int or max_tokens < 1:
@@ -215,7 +315,7 @@ class SessionHandle:
     def feedback(self, ref: str, signal: str) -> Memory:
         """Rate a memory that this session sees."""
         scopes = None if self.whole_store else self.session.scopes or None
-        return feedback.rate(self.sessions.store, ref, signal, self.sessions.clock(), self.id, scopes=scopes)
+        return rate_memory(self.sessions.store, ref, signal, self.sessions.clock(), self.id, scopes=scopes)
 
     def end(self, summary: str = "") -> Session:
         """End the session."""

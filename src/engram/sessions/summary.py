@@ -10,8 +10,8 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, InvalidInput
-from engram.model.event import Event
 from engram.model.lazy import dataclass, field, replace
+from engram.model.records import Event
 from engram.sessions.summary_lines import (
     KINDS,
     LONGEST_LINE,

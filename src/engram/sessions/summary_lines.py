@@ -11,12 +11,11 @@ from functools import cache, lru_cache
 
 from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
-from engram.model.event import SUMMARY_ROLE, Event
 from engram.model.lazy import dataclass, replace
+from engram.model.records import SUMMARY_ROLE, Event
 from engram.text.display import cut, one_line
-from engram.text.sentences import sentence_spans
-from engram.text.tokens import query_terms, tokens
-from engram.text.word_tables import hedge_pattern
+from engram.text.tokens import query_terms, sentence_spans, tokens
+from engram.text.words import hedge_pattern
 
 KINDS = ("goal", "constraints", "progress", "decisions", "next", "critical")
 """The kinds of lines, in the order of a summary; a line without a signal is context (`critical`)."""

@@ -7,17 +7,25 @@ from typing import Any, Unpack
 from engram.gates.secrets.scan import refuse_secret
 from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, read_words
 from engram.model.errors import InvalidInput
-from engram.model.event import Event
-from engram.model.fields import CheckpointSteps, EventFields
 from engram.model.hit import Hits
 from engram.model.lazy import dataclass
-from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, transition_task
+from engram.model.memory import CheckpointSteps, EventFields
+from engram.model.records import (
+    CHECKPOINT_KINDS,
+    TASK_STATES,
+    Checkpoint,
+    Event,
+    Job,
+    TaskRun,
+    checked_state,
+    transition_task,
+)
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.rules.argument_limits import limit_arguments
+from engram.rules.limits import limit_arguments
 from engram.rules.scopes import parse_scope, visible_scopes
 from engram.sessions.observations import checked_text, json_data, new_event
-from engram.store.new_events import JobFactory, no_jobs
+from engram.store.intake import JobFactory, no_jobs
 from engram.store.protocol import Filters, Store
 from engram.store.references import Scopes, find_event, find_task
 from engram.text.time.zone import SYSTEM

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.model.event import Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.model.records import Event
 from engram.text.tokens import marked_terms, tokens
 from engram.text.translation import translation
 

@@ -17,11 +17,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.model.errors import InvalidInput, KeyConflict, Refused
-from engram.model.event import Event, Session
 from engram.model.lazy import replace
-from engram.model.task import TaskRun
+from engram.model.records import Event, Session, TaskRun
 from engram.rules.scopes import GLOBAL, is_person, is_scope_visible, parse_scope, visible_scopes
-from engram.store.new_events import NewEvent
+from engram.store.intake import NewEvent
 from engram.store.protocol import Store
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
+from engram.store.defaults import utc_now
 from engram.store.home import Home
 from engram.store.protocol import Store
 from engram.store.scopes import settings_folder
-from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder
+    from engram.embedding.vectors import Embedder
     from engram.store.files.store.backend import FilesStore
     from engram.store.reports import TeamFile
 
@@ -21,8 +21,7 @@ def open_files(
     home: Home, embedder: "Embedder | None", *, directory: Path, clock: Callable[[], datetime] = utc_now
 ) -> Store:
     """The store of a home, with the team store of a directory's repository."""
-    from engram.store.files.store.backend import FilesStore
-    from engram.store.files.store.team import attach_team
+    from engram.store.files.store.backend import FilesStore, attach_team
 
     store = FilesStore(home, embedder, clock=clock)
     attach_team(store, directory)
@@ -41,30 +40,30 @@ def has_files(store: Store) -> bool:
 
 def begin_team(store: Store, directory: Path) -> Path:
     """The team store of a directory's repository, created if there is none."""
-    from engram.store.files.store import team
+    from engram.store.files.store import backend
 
-    return team.begin_team(_files(store), directory)
+    return backend.begin_team(_files(store), directory)
 
 
 def waiting_files(store: Store, directory: Path) -> "list[TeamFile]":
     """The files of a repository's team store whose current content is not trusted."""
-    from engram.store.files.store import team
+    from engram.store.files.store import backend
 
-    return team.waiting_files(_files(store).context, settings_folder(directory))
+    return backend.waiting_files(_files(store).context, settings_folder(directory))
 
 
 def trust_files(store: Store, directory: Path, listed: "Sequence[TeamFile]") -> None:
     """Trust these files with the content they were listed with."""
-    from engram.store.files.store import team
+    from engram.store.files.store import backend
 
-    team.trust(_files(store), directory, listed)
+    backend.trust_team_files(_files(store), directory, listed)
 
 
 def distrust_files(store: Store, directory: Path) -> None:
     """Stop trusting anything in a repository's team store."""
-    from engram.store.files.store import team
+    from engram.store.files.store import backend
 
-    team.distrust(_files(store), directory)
+    backend.distrust_team(_files(store), directory)
 
 
 def _files(store: Store) -> "FilesStore":

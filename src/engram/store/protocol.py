@@ -10,19 +10,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from engram.model.event import Event, Session
 from engram.model.lazy import dataclass, field
 from engram.model.memory import CO_ACCESSED, Memory
-from engram.model.task import Checkpoint, Job, TaskRun
-from engram.model.usage import Use
-from engram.store.new_events import JobFactory, NewEvent, no_jobs
+from engram.model.records import Checkpoint, Event, Job, Session, TaskRun, Use
+from engram.store.intake import JobFactory, NewEvent, no_jobs
 from engram.store.reports import Check, Pruned, Purged, SyncReport
 
 if TYPE_CHECKING:
     from array import array
 
-    from engram.embedding.protocol import Vectors
-    from engram.store.screen import Screen
+    from engram.embedding.vectors import Vectors
+    from engram.store.intake import Screen
     from engram.store.states import StateChange
 
 LoadedT = TypeVar("LoadedT", Session, TaskRun)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from engram.model.event import Event
 from engram.model.lazy import lazy_pattern
 from engram.model.memory import Memory
+from engram.model.records import Event
 from engram.rules.scopes import ancestors, is_person
 
 PURGED_TEXT = "[purged]"

@@ -8,18 +8,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import NotFound, Refused
-from engram.model.event import Session
 from engram.model.lazy import replace
 from engram.model.memory import Retelling
-from engram.model.task import Job, TaskRun
+from engram.model.records import Job, Session, TaskRun
 from engram.rules.scopes import GLOBAL, changeable_scopes, is_scope_visible, may_change
 from engram.store.ledger import ledger_scope
 from engram.store.records import locked_memory
 
 if TYPE_CHECKING:
-    from engram.model.event import Event, Session
     from engram.model.memory import Evidence, Memory
-    from engram.model.task import Job, TaskRun
+    from engram.model.records import Event, Job, Session, TaskRun
     from engram.store.protocol import Image, Store, Transaction
 
 Scopes = Collection[str] | None

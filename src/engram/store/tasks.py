@@ -5,16 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from engram.model.errors import InvalidInput, Refused
-from engram.model.event import Session
 from engram.model.lazy import fields, replace
-from engram.model.task import TRANSITIONS, Checkpoint, Job, TaskRun
-from engram.store.new_events import NewEvent
+from engram.model.records import TRANSITIONS, Checkpoint, Job, Session, TaskRun
+from engram.store.intake import NewEvent
 
 _Record = TypeVar("_Record", TaskRun, Checkpoint, Job)
 _TIMES = frozenset({"created", "updated", "ended", "run_after", "leased_until"})
 
 
-def to_fields(record: TaskRun | Checkpoint | Job) -> dict[str, Any]:
+def to_record_fields(record: TaskRun | Checkpoint | Job) -> dict[str, Any]:
     """A record as JSON-safe data, without empty fields."""
     found: dict[str, Any] = {}
     for field in fields(record):
@@ -30,7 +29,7 @@ def to_fields(record: TaskRun | Checkpoint | Job) -> dict[str, Any]:
     return found
 
 
-def from_fields(kind: type[_Record], given: Mapping[str, Any]) -> _Record:
+def from_record_fields(kind: type[_Record], given: Mapping[str, Any]) -> _Record:
     """The record of parsed data; unknown keys are ignored."""
     known = {field.name: field.type for field in fields(kind)}
     return kind(**{name: _value(name, known[name], value) for name, value in given.items() if name in known})

@@ -13,10 +13,8 @@ from bisect import bisect_right
 from functools import lru_cache
 
 from engram.model.lazy import dataclass, lazy_pattern
-from engram.text.display import BLANK, FLAG, INVISIBLE
-from engram.text.invisible import remove_invisible
-from engram.text.stems import stem
-from engram.text.word_tables import read_table
+from engram.text.display import BLANK, FLAG, INVISIBLE, remove_invisible
+from engram.text.words import read_table, stem
 
 __all__ = [
     "FoldedText",

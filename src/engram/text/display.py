@@ -1,11 +1,8 @@
-"""Texts as people and prompts see them: hidden characters escaped, quoted so that nothing inside can pose as markup, cut at a word.
-
-Everything that was said, imported, written into a file or raised as an error is quoted here before a prompt shows it: it cannot start a
-line of its own (a heading, a list item, a `[ENG-…]` reference), open or close a tag, end its quotation, or hide.
-"""
+"""Texts as people and prompts see them: without hidden characters, quoted so that nothing inside can pose as markup, cut at a word; and Markdown without its code and comments."""
 
 import re
 import unicodedata
+from collections import defaultdict, deque
 from collections.abc import Callable
 
 from engram.model.lazy import lazy_pattern
@@ -249,3 +246,74 @@ def _whole_character(text: str, end: int) -> int:
 
 def _is_attached(char: str) -> bool:
     return char in _JOINERS or bool(unicodedata.combining(char))
+
+
+_DIRECTION_MARKS = "\u200e\u200f\u061c"
+_RIGHT_TO_LEFT = lazy_pattern("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001eeff]")
+_NEEDED_INVISIBLE = lazy_pattern(
+    # Ideographs have variants; Khmer, old Korean and scripts without spaces have signs of their own.
+    "(?<=[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+    "|(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b(?=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
+    "|(?<=[\u1780-\u17b3])[\u17b4\u17b5]"
+    "|[\u115f\u1160](?=[\u1160-\u11ff\ud7b0-\ud7ff])|(?<=[\u1100-\u115f\ua960-\ua97f])\u1160"
+)
+_BLANK_WORDS = lazy_pattern("(?:[^\\W\\d_]|[\u200b\u3164\uffa0\u115f\u1160\u2800]){25,}")
+_BLANKS = lazy_pattern("[\u200b\u3164\uffa0\u115f\u1160\u2800]+")
+_SHOWN_BLANK = "\u2800"
+
+
+def remove_invisible(text: str) -> str:
+    """The text without invisible characters that no script and no emoji in it needs; a blank that separates words becomes a space."""
+    if text.isascii() or DOUBTFUL.search(text) is None:
+        return text
+    text = _BLANK_WORDS.sub(_with_spaces, text)
+    is_right_to_left = _RIGHT_TO_LEFT.search(text) is not None
+
+    def keep_visible(found: re.Match[str]) -> str:
+        char = found[0]
+        if found["flag"] or not INVISIBLE.match(char) or UNASSIGNED.match(char):
+            return char
+        if char == _SHOWN_BLANK:
+            return " "
+        is_needed = _NEEDED_INVISIBLE.match(text, found.start()) or (is_right_to_left and char in _DIRECTION_MARKS)
+        return char if is_needed else ""
+
+    return HIDDEN.sub(keep_visible, text)
+
+
+def _with_spaces(found: re.Match[str]) -> str:
+    """A run of letters longer than any word, with spaces for the blanks that divide it."""
+    parts = _BLANKS.split(found[0])
+    return " ".join(parts) if len(parts) > 2 else found[0]
+
+
+_TICKS = re.compile(r"`+")
+_BETWEEN_PARAGRAPHS = re.compile(r"(\n[^\S\n]*+\n)")
+_COMMENT = re.compile(r"<!--.*?(?:(?P<end>-->)|\Z)", re.DOTALL)
+
+
+def strip_code_spans(text: str) -> str:
+    """Return the text without its code spans: from a run of backticks to the next one of the same length in its paragraph."""
+    if "`" not in text:
+        return text
+    return "".join(map(_outside_code, _BETWEEN_PARAGRAPHS.split(text)))
+
+
+def _outside_code(paragraph: str) -> str:
+    runs = [found.span() for found in _TICKS.finditer(paragraph)]
+    later: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)
+    for start, end in runs:
+        later[end - start].append((start, end))
+    pieces, at = [], 0
+    for start, end in runs:
+        later[end - start].popleft()
+        if start < at or not (same := later[end - start]):
+            continue
+        pieces.append(paragraph[at:start])
+        at = same[0][1]
+    return "".join([*pieces, paragraph[at:]])
+
+
+def strip_comments(text: str, *, unclosed: bool) -> str:
+    """Return the text without its comments; one that never ends hides the rest of the text if `unclosed`, and is text otherwise."""
+    return _COMMENT.sub(lambda found: "" if unclosed or found["end"] else found[0], text)

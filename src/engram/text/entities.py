@@ -9,7 +9,7 @@ import unicodedata
 from functools import lru_cache
 
 from engram.model.lazy import lazy_pattern
-from engram.text.word_tables import read_table
+from engram.text.words import read_table
 
 __all__ = ["entities"]
 

@@ -10,18 +10,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from engram.agents.registry import context_file_names
+from engram.agents.agent import context_file_names
 from engram.agents.wiring.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
-from engram.decisions.conflicts import with_disputes
-from engram.gates.secrets.allowed import AllowedValues
+from engram.decisions.versions import with_disputes
+from engram.gates.secrets.exemptions import AllowedValues
 from engram.model.errors import EngramError, InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, field
 from engram.model.report import Finding
 from engram.recall.prompt.budget import Counter
-from engram.recall.prompt.context_block import ContextBlock, block_lines, build_block, reason_to_omit
-from engram.recall.prompt.context_markers import (
+from engram.recall.prompt.context_block import (
+    ContextBlock,
+    block_lines,
+    build_block,
     find_block,
     quoted_ids,
+    reason_to_omit,
     with_block,
     without_block,
     without_memories,

@@ -1,27 +1,24 @@
-"""Purging: destroy memories and events with the facts drawn from them alone, or everything of a scope."""
+"""Purging: destroys memories and events with the facts drawn from them alone, or everything of a scope. Each purge is recorded before it removes anything, so that an interrupted one can be finished."""
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from engram.decisions.authority import is_rejected_by_person, refuse_outranked, refuse_overturning
-from engram.decisions.change import Change
-from engram.decisions.conflicts import contradicting_candidates
-from engram.decisions.execution import execute_change
-from engram.decisions.locked import LockedMemories
-from engram.decisions.versions import VERSION_STATUSES
-from engram.model.event import Session, quotes_ledger
+from engram.decisions.execution import Change, LockedMemories, execute_change
+from engram.decisions.versions import VERSION_STATUSES, contradicting_candidates
+from engram.model.arguments import QUOTED_EVENT
+from engram.model.errors import StoreCorrupt
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
-from engram.model.reserved_keys import QUOTED_EVENT
-from engram.model.task import TASK_STATES, Checkpoint, TaskRun
+from engram.model.records import TASK_STATES, Checkpoint, Session, TaskRun, quotes_ledger
 from engram.review.lineage import Lineages
 from engram.rules.scopes import ancestors, may_change
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import is_redacted
-from engram.store.history import ENDED_STATUSES, ENGRAM_ACTOR
 from engram.store.ledger import CONVERSATION_PREFIX, ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.purge import (
@@ -35,9 +32,103 @@ from engram.store.purge import (
     texts_of_event,
     without_counts,
 )
+from engram.store.records import ENDED_STATUSES, ENGRAM_ACTOR
 from engram.store.references import Scopes
 from engram.store.reports import Purged
-from engram.upkeep.unfinished_purges import UnfinishedPurge, begin_purge, end_purge, unfinished_purges
+
+PURGE_PREFIX = "purge/"
+"""The beginning of the names of these states."""
+_TOKEN_BYTES = 6
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedPurge:
+    """What a purge was about to destroy: records by id, or everything of a scope."""
+
+    state: str
+    ids: tuple[str, ...]
+    drawn: tuple[str, ...]
+    actor: str
+    at: datetime
+    scope: str = ""
+    names: tuple[str, ...] = ()
+    """Digests of the names and aliases of the memories."""
+    owners: tuple[str, ...] = ()
+    """The scopes of the records that are destroyed by id."""
+
+    def includes(self, ref: str) -> bool:
+        """Whether an id, a name or an alias belongs to what is destroyed."""
+        return ref in self.ids or _digest(ref) in self.names
+
+    @property
+    def repeat_command(self) -> str:
+        """How to finish it, for a person."""
+        if self.scope:
+            return f'`Engram.purge("{self.scope}")` again'
+        first = next(iter(self.ids), "ID")
+        return (
+            f"`engram ledger redact {first}` again"
+            if first.startswith("EVT-")
+            else f"`engram forget {first} --purge` again"
+        )
+
+
+def begin_purge(
+    store: Store,
+    now: datetime,
+    ids: Sequence[str],
+    *,
+    actor: str,
+    drawn: Collection[str] = (),
+    scope: str = "",
+    memories: Iterable[Memory],
+) -> UnfinishedPurge:
+    """Record a purge durably, before its first removal."""
+    names = dict.fromkeys(name for memory in memories for name in (memory.name, *memory.aliases) if name)
+    owners = sorted({owner for one in ids if (owner := store.owner_of(one)) is not None})
+    begun = UnfinishedPurge(
+        state=f"{PURGE_PREFIX}{store.new_token(_TOKEN_BYTES)}", ids=tuple(ids), drawn=tuple(drawn), actor=actor, at=now,
+        scope=scope, names=tuple(map(_digest, names)), owners=tuple(owners),
+    )  # fmt: skip
+    value = {
+        "ids": list(begun.ids), "drawn": list(begun.drawn), "actor": actor, "at": now.isoformat(), "scope": scope,
+        "names": list(begun.names), "owners": owners,
+    }  # fmt: skip
+    store.change_state(begun.state, lambda _: value)
+    return begun
+
+
+def end_purge(store: Store, begun: UnfinishedPurge) -> None:
+    """Remove the record of a finished purge."""
+    store.change_state(begun.state, lambda _: {})
+
+
+def unfinished_purges(store: Store) -> list[UnfinishedPurge]:
+    """The recorded purges, oldest first; one whose record cannot be read is left to the doctor, who reports the state."""
+    found = []
+    for name in store.states(PURGE_PREFIX):
+        try:
+            value = store.state(name)
+            if value:
+                found.append(_decode_purge(name, value))
+        except (StoreCorrupt, KeyError, TypeError, ValueError):
+            continue
+    return sorted(found, key=lambda one: (one.at, one.state))
+
+
+def _decode_purge(name: str, value: Any) -> UnfinishedPurge:
+    ids, drawn, names = ([str(one) for one in value[field]] for field in ("ids", "drawn", "names"))
+    at = datetime.fromisoformat(value["at"])
+    return UnfinishedPurge(
+        state=name, ids=tuple(ids), drawn=tuple(drawn), actor=str(value["actor"]), at=at, scope=str(value["scope"]),
+        names=tuple(names), owners=tuple(map(str, value.get("owners", ()))),
+    )  # fmt: skip
+
+
+def _digest(ref: str) -> str:
+    return hashlib.blake2b(ref.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+
 
 OP: Final = "redact_evidence"
 """The journal's name for removing an event from a fact's evidence."""

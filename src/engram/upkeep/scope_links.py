@@ -16,8 +16,7 @@ from engram.model.lazy import dataclass
 from engram.model.report import Finding
 from engram.rules.scopes import parse_scope
 from engram.store.protocol import Filters, Store
-from engram.store.repositories import git_top, main_worktree, resolve_path
-from engram.store.scopes import LINKS_STATE, earlier_scopes, scope_links, scope_of
+from engram.store.scopes import LINKS_STATE, earlier_scopes, git_top, main_worktree, resolve_path, scope_links, scope_of
 from engram.text.display import format_count
 
 PLACES_STATE = "scope-places"

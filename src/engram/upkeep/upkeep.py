@@ -1,22 +1,23 @@
-"""`mem.upkeep`: maintenance of a store, the doctor's report, and the status of a store."""
+"""`mem.upkeep`: maintenance of a store, the doctor's report with what it says about hooks, and the status of a store."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
-from engram.model.event import Session
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.model.records import Job, Session
 from engram.model.report import Finding, Report
-from engram.model.task import Job
 from engram.rules import numbers as n
-from engram.rules.argument_limits import limit_arguments
+from engram.rules.limits import limit_arguments
 from engram.rules.sources import Rank, rank_of
-from engram.sessions.feedback import fold
-from engram.settings import Settings
+from engram.sessions.sessions import fold_recorded_uses
+from engram.settings import Settings, read_settings
+from engram.store import hook_files
+from engram.store.home import CONFIG, Home, default_cache, default_root, expanded
 from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Progress, Store
 from engram.store.references import Scopes, find_document
@@ -76,7 +77,7 @@ def diagnose(store: Store, now: datetime, seconds: float = DIAGNOSE_SECONDS) -> 
 
 
 def _unfinished_purges(store: Store) -> list[Finding]:
-    from engram.upkeep.unfinished_purges import unfinished_purges
+    from engram.upkeep.purge import unfinished_purges
 
     return [
         Finding.of(
@@ -191,7 +192,7 @@ def _is_due(job: Job, now: datetime) -> bool:
 
 
 def _summaries(store: Store) -> Finding:
-    from engram.sessions.earlier import reason_to_withhold
+    from engram.sessions.context import reason_to_withhold
 
     found = {
         session.id: why
@@ -319,7 +320,7 @@ class Upkeep:
         """Fold in every use not yet folded in, such as those of sessions that never ended."""
         used = self.store.used_since(0)
         slices = (used[start : start + MEMORIES_PER_FOLD] for start in range(0, len(used), MEMORIES_PER_FOLD))
-        return [memory_id for ids in slices for memory_id in fold(self.store, ids, self.clock())]
+        return [memory_id for ids in slices for memory_id in fold_recorded_uses(self.store, ids, self.clock())]
 
     def prune(self, *, dry_run: bool = True) -> Pruned:
         """Delete history older than the settings keep; a dry run only reports what would be deleted."""
@@ -357,3 +358,41 @@ class Upkeep:
 
         without_cues = count_without_cues(self.store, self.clock(), scopes)
         return {**status(self.store, scopes), "without_cues": without_cues, "paused": self.paused}
+
+
+MANY_WAITING_SESSIONS = 50
+"""So many waiting sessions mean that nothing harvests them."""
+
+_HARVEST_ADVICE = "run `engram harvest`, or `engram worker`"
+
+
+def hook_findings(home: Home | None) -> list[Finding]:
+    """The finding about hooks; none where no hook has ever run. On a server the hooks' files are in this user's home."""
+    root = home.root if home is not None else expanded(default_root(), "the home").absolute()
+    cache = home.cache if home is not None else expanded(default_cache(), "the cache").absolute()
+    return _hook_findings(root, cache, is_server=home is None)
+
+
+def _hook_findings(root: Path, cache: Path, *, is_server: bool) -> list[Finding]:
+    failed = hook_files.read_failures(*hook_files.failure_logs(root, cache))
+    waiting = hook_files.count_waiting(root)
+    if any(not one.recovered for one in failed):
+        told = "; ".join(map(_describe_failure, failed))
+        return [Finding.of("hooks", False, told, "when the cause is mended, the next run of the hook clears this")]
+    if not failed and not waiting and not (root / "state" / "hooks").is_dir():
+        return []
+    parts = [*map(_describe_failure, failed)] or ["no failures"]
+    parts.append(f"{format_count(waiting, 'session waits', 'sessions wait')} to be harvested")
+    advice = _HARVEST_ADVICE if waiting >= MANY_WAITING_SESSIONS else ""
+    if is_server and read_settings(root / CONFIG)[0].prompt_recall:
+        parts.append("no memories are added to prompts, since these are compared with local stores only")
+        advice = advice or "`engram config hooks.prompt_recall false` if you do not expect that"
+    return [Finding.of("hooks", True, "; ".join(parts), advice)]
+
+
+def _describe_failure(one: hook_files.HookFailure) -> str:
+    at = datetime.fromtimestamp(one.at, UTC)
+    since = ", and works again" if one.recovered else ""
+    return notice(
+        f"{one.event} failed {format_count(one.count, 'time')}, last {at:%Y-%m-%d %H:%M} UTC{since}: {one.message}"
+    )

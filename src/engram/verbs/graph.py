@@ -1,19 +1,21 @@
 """The verbs of relations between memories."""
 
-from engram.model.fields import Owner
+from engram.model.memory import Owner
 from engram.verbs.declaration import (
     Argument,
     Command,
+    InPython,
     Method,
     NotOffered,
     Option,
     Positional,
+    Real,
     Verb,
+    Whole,
     flag,
     option,
     positional,
 )
-from engram.verbs.kinds import InPython, Real, Whole
 from engram.verbs.shared import REASON, SCOPES, TEXT, TEXTS
 
 _NO_TOOL = NotOffered("relations are for a person or a program; `show` names them")
@@ -38,7 +40,7 @@ RELATE = Verb(
         Argument("actor", TEXT, "manual"),
     ),
     library=Method("relate", rest=Owner),
-    command=Command("graph:relate"),
+    command=Command("memories:relate"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -67,7 +69,7 @@ TRAVERSE = Verb(
         Argument("total_limit", Whole(), 100),
     ),
     library=Method("traverse_many", rest=Owner),
-    command=Command("graph:traverse"),
+    command=Command("memories:traverse"),
     tool=_NO_TOOL,
 )  # fmt: skip
 

@@ -1,7 +1,6 @@
 """The verbs that store memories."""
 
-from engram.model.fields import ChangedFields, MemoryFields, Owner
-from engram.model.memory import SIGNALS
+from engram.model.memory import SIGNALS, ChangedFields, MemoryFields, Owner
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.verbs.declaration import (
     REQUIRED,
@@ -9,17 +8,20 @@ from engram.verbs.declaration import (
     Command,
     Effect,
     Facet,
+    InPython,
+    ListsById,
     Method,
     NotOffered,
     Option,
     Positional,
     Property,
+    Text,
     ToolOffer,
     Verb,
+    Whole,
     flag,
     positional,
 )
-from engram.verbs.kinds import InPython, ListsById, Text, Whole
 from engram.verbs.shared import (
     ACTOR,
     ANY_VERSION,
@@ -408,7 +410,7 @@ ENRICH = Verb(
         flag("undo", "--undo", "Remove the cues of the last batch."),
     ),
     library=Facet("enrichment"),
-    command=Command("enrich:enrich", exits={1: "some cues were refused"}),
+    command=Command("change:enrich", exits={1: "some cues were refused"}),
     tool=ToolOffer(
         "enrich",
         "Add cues to memories",

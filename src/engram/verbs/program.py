@@ -1,7 +1,6 @@
 """The verbs that serve, measure and show the program."""
 
-from engram.verbs.declaration import Command, Group, NotOffered, Verb, flag, option, positional
-from engram.verbs.kinds import File, Whole
+from engram.verbs.declaration import Command, File, Group, NotOffered, Verb, Whole, flag, option, positional
 from engram.verbs.shared import FUSION, MODE, TEXT, TEXTS
 
 _NO_TOOL = NotOffered("it is for a person at a terminal")
@@ -24,7 +23,7 @@ MCP = Verb(
             "With --http: another name by which clients address it (repeatable)."),
     ),
     library=NotOffered("it serves other programs"),
-    command=Command("serve:mcp"),
+    command=Command("program:mcp"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -48,7 +47,7 @@ WORKER = Verb(
         flag("all_tenants", "--all-tenants", "Work for every tenant of the server in turn. Postgres only."),
     ),
     library=NotOffered("`mem.jobs.run` does this in a program"),
-    command=Command("worker:worker"),
+    command=Command("program:worker"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -93,7 +92,7 @@ LOCOMO_BENCH = Verb(
         option("url", TEXT, None, "--url", "URL", "Measure on this Postgres server. Default: in files."),
     ),
     library=NotOffered("it measures on stores of its own"),
-    command=Command("bench:locomo"),
+    command=Command("program:locomo"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -117,7 +116,7 @@ LONGMEMEVAL_BENCH = Verb(
             "Pooled file whose sessions, without questions, join every store."),
     ),
     library=NotOffered("it measures on stores of its own"),
-    command=Command("bench:longmemeval"),
+    command=Command("program:longmemeval"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -139,7 +138,7 @@ BEAM_BENCH = Verb(
         option("url", TEXT, None, "--url", "URL", "Measure on this Postgres server. Default: in files."),
     ),
     library=NotOffered("it measures on stores of its own"),
-    command=Command("bench:beam"),
+    command=Command("program:beam"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -150,7 +149,7 @@ SPEED_BENCH = Verb(
         option("n", TEXT, "1000,10000", "--n", "N,N", "How many memories, separated by commas."),
     ),
     library=NotOffered("it measures on stores of its own"),
-    command=Command("bench:speed"),
+    command=Command("program:speed"),
     tool=_NO_TOOL,
 )  # fmt: skip
 

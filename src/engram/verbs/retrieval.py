@@ -1,22 +1,25 @@
 """The verbs that find and show memories."""
 
-from engram.model.fields import AskerFilters, Owner, SearchFilters
+from engram.model.memory import AskerFilters, Owner, SearchFilters
 from engram.recall.cutoff import INJECT_FLOOR, MIN_KNOWN
 from engram.verbs.declaration import (
     READS,
     Argument,
     Command,
+    InPython,
     Method,
     NotOffered,
     Option,
     Positional,
     Property,
+    Real,
+    Text,
     ToolOffer,
     Verb,
+    Whole,
     flag,
     option,
 )
-from engram.verbs.kinds import InPython, Real, Text, Whole
 from engram.verbs.shared import (
     ANY_VERSION,
     BYTES,

@@ -1,7 +1,6 @@
 """The verbs of what waits for a person, and of trust."""
 
-from engram.verbs.declaration import Command, Facet, NotOffered, Verb, flag, option, positional
-from engram.verbs.kinds import File, Whole
+from engram.verbs.declaration import Command, Facet, File, NotOffered, Verb, Whole, flag, option, positional
 from engram.verbs.shared import REASON, REF, TEXT, TEXTS, YES
 
 _NO_TOOL = NotOffered("a person reviews; the server asks its user where it can")
@@ -23,7 +22,7 @@ QUEUE = Verb(
         option("per_source", Whole(), 20, "--per-source", "N", "List at most this many of each source; 0 for all."),
     ),
     library=Facet("review.page"),
-    command=Command("queue:queue"),
+    command=Command("review:queue"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -81,7 +80,7 @@ PROMOTE = Verb(
         REASON,
     ),
     library=Facet("review.promote_all"),
-    command=Command("queue:promote"),
+    command=Command("review:promote"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -104,7 +103,7 @@ REJECT = Verb(
         YES,
     ),
     library=Facet("review.reject_all"),
-    command=Command("queue:reject"),
+    command=Command("review:reject"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -121,7 +120,7 @@ EDIT = Verb(
         REASON,
     ),
     library=Facet("review.edit"),
-    command=Command("amend:edit"),
+    command=Command("review:edit"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -138,7 +137,7 @@ MERGE = Verb(
         REASON,
     ),
     library=Facet("review.merge"),
-    command=Command("amend:merge"),
+    command=Command("review:merge"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -155,7 +154,7 @@ SEPARATE = Verb(
         REASON,
     ),
     library=Facet("review.separate"),
-    command=Command("amend:separate"),
+    command=Command("review:separate"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -194,7 +193,7 @@ SCOPE = Verb(
         YES,
     ),
     library=NotOffered("a person decides at a terminal which scopes belong together"),
-    command=Command("scope:scope"),
+    command=Command("trust:scope"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -216,7 +215,7 @@ DISTRUST = Verb(
         YES,
     ),
     library=Facet("review.distrust"),
-    command=Command("distrust:distrust"),
+    command=Command("trust:distrust"),
     tool=_NO_TOOL,
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """The verbs of sessions."""
 
-from engram.model.fields import Owner
+from engram.model.memory import Owner
 from engram.verbs.declaration import (
     REQUIRED,
     Argument,
@@ -8,18 +8,20 @@ from engram.verbs.declaration import (
     Effect,
     Facet,
     Group,
+    InPython,
     Method,
     NotOffered,
     Option,
     Positional,
     Property,
+    Text,
     ToolOffer,
     Verb,
+    Whole,
     flag,
     option,
     positional,
 )
-from engram.verbs.kinds import InPython, Text, Whole
 from engram.verbs.shared import SCOPE_OF_READER, SCOPES, TEXT
 
 START = Verb(
@@ -44,7 +46,7 @@ START = Verb(
         ),
     ),
     library=Method("session", rest=Owner),
-    command=Command("session:start"),
+    command=Command("work:start_session"),
     tool=ToolOffer(
         "session_start",
         "Start a session",
@@ -72,7 +74,7 @@ END = Verb(
         SCOPE_OF_READER,
     ),
     library=Facet("sessions.end"),
-    command=Command("session:end"),
+    command=Command("work:end_session"),
     tool=ToolOffer(
         "session_end",
         "End a session",
@@ -113,7 +115,7 @@ OBSERVE_SESSION = Verb(
         Argument("task", TEXT, ""),
     ),
     library=Method("observe", rest=Owner),
-    command=Command("session:observe"),
+    command=Command("work:observe_session"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -131,7 +133,7 @@ SUMMARISE_SESSION = Verb(
         SCOPE_OF_READER,
     ),
     library=Facet("sessions.summarise"),
-    command=Command("session:summarise"),
+    command=Command("work:summarise_session"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -143,7 +145,7 @@ LIST_SESSION = Verb(
         SCOPE_OF_READER,
     ),
     library=Facet("sessions.list"),
-    command=Command("session:list_"),
+    command=Command("work:list_sessions"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -155,7 +157,7 @@ SHOW_SESSION = Verb(
         SCOPE_OF_READER,
     ),
     library=Facet("sessions.get"),
-    command=Command("session:show"),
+    command=Command("work:show_session"),
     tool=_NO_TOOL,
 )  # fmt: skip
 

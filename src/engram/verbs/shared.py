@@ -2,8 +2,21 @@
 
 from engram.model.arguments import MAX_WORDINGS
 from engram.rules.scopes import EVERYWHERE
-from engram.verbs.declaration import REQUIRED, Argument, Option, Positional, Property, flag
-from engram.verbs.kinds import Flag, Pairs, Real, Text, TextList, Whole, WrongValue
+from engram.verbs.declaration import (
+    REQUIRED,
+    Argument,
+    Flag,
+    Option,
+    Pairs,
+    Positional,
+    Property,
+    Real,
+    Text,
+    TextList,
+    Whole,
+    WrongValue,
+    flag,
+)
 
 TEXT, TEXTS, FLAG, FRACTION = Text(), TextList(), Flag(), Real(0, 1)
 MODES = ("hybrid", "semantic", "keyword")

@@ -1,21 +1,24 @@
 """The verbs of the store itself: setting up, health, backup, import and export."""
 
-from engram.model.fields import Owner
+from engram.model.memory import Owner
 from engram.verbs.declaration import (
     REQUIRED,
     Argument,
     Command,
     Facet,
+    File,
+    InPython,
     Method,
     NotOffered,
     Option,
     Positional,
+    Real,
     Verb,
+    Whole,
     flag,
     option,
     positional,
 )
-from engram.verbs.kinds import File, InPython, Real, Whole
 from engram.verbs.shared import FLAG, SCOPES, TEXT, TEXTS, YES
 
 _NO_TOOL = NotOffered("the store is looked after by its owner")
@@ -23,7 +26,7 @@ _FOR_PROGRAMS = NotOffered("a program calls it")
 
 
 def _describe_harnesses() -> str:
-    from engram.agents.registry import agent_names
+    from engram.agents.agent import agent_names
 
     return f"Wire a coding agent: {', '.join(agent_names())}; for others the entry is printed."
 
@@ -54,7 +57,7 @@ STATUS = Verb(
     """,
     (),
     library=Facet("upkeep.status"),
-    command=Command("health:status"),
+    command=Command("upkeep:status"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -72,7 +75,7 @@ DOCTOR = Verb(
             help="How long to look at the memories; the default is enough for most stores.")),
     ),
     library=Method("doctor"),
-    command=Command("health:doctor"),
+    command=Command("upkeep:doctor"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -108,7 +111,7 @@ INDEX = Verb(
             "On Postgres: build an HNSW index of this tenant's vectors; worthwhile from about 200,000."),
     ),
     library=Method("rebuild_index"),
-    command=Command("health:index"),
+    command=Command("upkeep:index"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -135,7 +138,7 @@ GEN_CONTEXT = Verb(
         Argument("dry_run", FLAG, False, command=Option("--dry-run", help="Write nothing; show what would change.")),
     ),
     library=Method("gen_context", rest=Owner),
-    command=Command("context:gen_context"),
+    command=Command("upkeep:gen_context"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -291,7 +294,7 @@ MIGRATE = Verb(
         flag("dry_run", "--dry-run", "Only report what would be copied."),
     ),
     library=NotOffered("it needs two stores"),
-    command=Command("migrate:migrate"),
+    command=Command("import_export:migrate"),
     tool=_NO_TOOL,
 )  # fmt: skip
 

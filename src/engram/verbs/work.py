@@ -1,21 +1,24 @@
 """The verbs of tasks, their ledgers, conversations and documents."""
 
-from engram.model.fields import Owner
+from engram.model.memory import Owner
 from engram.recall.cutoff import INJECT_FLOOR
 from engram.verbs.declaration import (
     Argument,
     Command,
+    File,
     Group,
+    InPython,
     Method,
     NotOffered,
     Option,
     Positional,
+    Real,
     Verb,
+    Whole,
     flag,
     option,
     positional,
 )
-from engram.verbs.kinds import File, InPython, Real, Whole
 from engram.verbs.shared import (
     FLAG,
     LIMIT,
@@ -47,7 +50,7 @@ START_TASK = Verb(
         Argument("metadata", InPython(), None),
     ),
     library=Method("start_task", rest=Owner),
-    command=Command("task:start"),
+    command=Command("work:start_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -62,7 +65,7 @@ LIST_TASK = Verb(
         SCOPE_OF_READER,
     ),
     library=Method("list_tasks", rest=Owner),
-    command=Command("task:list_"),
+    command=Command("work:list_tasks"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -79,7 +82,7 @@ SHOW_TASK = Verb(
         SCOPE_OF_READER,
     ),
     library=Method("get_task", rest=Owner),
-    command=Command("task:show"),
+    command=Command("work:show_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -109,7 +112,7 @@ EVENT_TASK = Verb(
         Argument("derive", FLAG, True),
     ),
     library=Method("record_event", rest=Owner),
-    command=Command("task:event"),
+    command=Command("work:add_task_event"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -135,7 +138,7 @@ TURN_TASK = Verb(
         Argument("derive", FLAG, True),
     ),
     library=Method("record_turn", rest=Owner),
-    command=Command("task:turn"),
+    command=Command("work:add_task_turn"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -163,7 +166,7 @@ CHECKPOINT_TASK = Verb(
         Argument("data", InPython(), None),
     ),
     library=Method("create_checkpoint", rest=Owner),
-    command=Command("task:checkpoint"),
+    command=Command("work:save_checkpoint"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -195,7 +198,7 @@ CONTEXT_TASK = Verb(
         Argument("count", InPython(), None),
     ),
     library=Method("build_context", rest=Owner),
-    command=Command("task:context"),
+    command=Command("work:show_task_context"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -210,7 +213,7 @@ RESUME_TASK = Verb(
         flag("no_graph", "--no-graph", "Leave out what is linked to the facts."),
     ),
     library=Method("resume_task", rest=Owner),
-    command=Command("task:resume"),
+    command=Command("work:resume_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -224,7 +227,7 @@ PAUSE_TASK = Verb(
             "Why; - reads it from stdin.")),
     ),
     library=Method("pause_task", rest=Owner),
-    command=Command("task:pause"),
+    command=Command("work:pause_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -238,7 +241,7 @@ COMPLETE_TASK = Verb(
             "The outcome; - reads it from stdin.")),
     ),
     library=Method("complete_task", rest=Owner),
-    command=Command("task:complete"),
+    command=Command("work:complete_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -252,7 +255,7 @@ FAIL_TASK = Verb(
             "Why; - reads it from stdin.")),
     ),
     library=Method("fail_task", rest=Owner),
-    command=Command("task:fail"),
+    command=Command("work:fail_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -266,7 +269,7 @@ CANCEL_TASK = Verb(
             "Why; - reads it from stdin.")),
     ),
     library=Method("cancel_task", rest=Owner),
-    command=Command("task:cancel"),
+    command=Command("work:cancel_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -278,7 +281,7 @@ DELETE_TASK = Verb(
         positional("task_id", TEXT, "TASK", "The task's id. Default: $ENGRAM_TASK.", envvar="ENGRAM_TASK"),
     ),
     library=Method("soft_delete_task", rest=Owner),
-    command=Command("task:delete"),
+    command=Command("work:delete_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -300,7 +303,7 @@ SEARCH_TASK = Verb(
         Argument("roles", TEXTS, None),
     ),
     library=Method("search_events", rest=Owner),
-    command=Command("task:search"),
+    command=Command("work:search_task"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -343,7 +346,7 @@ CAPTURE = Verb(
 
 
 def _describe_harnesses() -> str:
-    from engram.agents.registry import agents_with_sessions
+    from engram.agents.agent import agents_with_sessions
 
     return f"{', '.join(agent.name for agent in agents_with_sessions())} or all."
 
@@ -371,7 +374,7 @@ HARVEST = Verb(
         Argument("progress", InPython(), None),
     ),
     library=Method("harvest"),
-    command=Command("harvest:harvest"),
+    command=Command("import_export:harvest"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -401,7 +404,7 @@ INGEST = Verb(
         Argument("progress", InPython(), None),
     ),
     library=Method("ingest", rest=Owner),
-    command=Command("documents:ingest"),
+    command=Command("capture:ingest"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -418,7 +421,7 @@ CITE = Verb(
         SCOPE_OF_READER,
     ),
     library=Method("cite", rest=Owner),
-    command=Command("documents:cite"),
+    command=Command("capture:cite"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -430,7 +433,7 @@ VERIFY_LEDGER = Verb(
     """,
     (),
     library=NotOffered("the ledger is read with `list_events` and `mem.store`"),
-    command=Command("ledger:verify"),
+    command=Command("work:verify_ledgers"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -444,7 +447,7 @@ SHOW_LEDGER = Verb(
         SCOPE_OF_READER,
     ),
     library=NotOffered("the ledger is read with `list_events` and `mem.store`"),
-    command=Command("ledger:show"),
+    command=Command("work:show_ledger"),
     tool=_NO_TOOL,
 )  # fmt: skip
 
@@ -461,7 +464,7 @@ REDACT_LEDGER = Verb(
         YES,
     ),
     library=NotOffered("the ledger is read with `list_events` and `mem.store`"),
-    command=Command("ledger:redact"),
+    command=Command("work:redact_event"),
     tool=_NO_TOOL,
 )  # fmt: skip
 

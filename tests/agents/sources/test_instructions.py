@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.agent import CodingAgent
-from engram.agents.registry import all_agents
-from engram.agents.sources.instructions import imports_of
+from engram.agents.agent import CodingAgent, all_agents
+from engram.agents.sources.documents import imports_of
 from tests.recall.sources.home import SourceHome
 from tests.tables import table
 

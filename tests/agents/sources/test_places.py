@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.known.claude_code import ownership
-from engram.agents.known.claude_code.folders import slug
+from engram.agents.known.claude_code import finders
+from engram.agents.known.claude_code.finders import slug
 from engram.recall.sources.sessions import is_here
 from tests.recall.sources.home import SourceHome
 from tests.repositories import make_repository
@@ -131,7 +131,7 @@ def test_a_session_without_a_directory_is_not_shown_to_a_namesake(user: SourceHo
 def test_more_folders_than_can_be_searched_hide_auto_memory(user: SourceHome, monkeypatch: pytest.MonkeyPatch) -> None:
     user.write(user.transcripts / "memory" / "MEMORY.md", "Notes")
     assert len(user.documents("auto-memory")) == 1
-    monkeypatch.setattr(ownership, "MAX_FOLDERS", 2)
+    monkeypatch.setattr(finders, "MAX_FOLDERS", 2)
     assert user.documents("auto-memory") == []
 
 

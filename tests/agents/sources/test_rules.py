@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.sources.frontmatter import globs_of
-from engram.agents.sources.globs import matches
+from engram.agents.sources.frontmatter import globs_of, matches
 from tests.recall.sources.home import SourceHome
 from tests.tables import table
 

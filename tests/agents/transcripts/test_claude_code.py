@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from engram.agents.transcripts import lines
-from engram.agents.transcripts.boilerplate import typed_text
-from engram.agents.transcripts.stores import default_root, reader_of
+from engram.agents.transcripts import records as lines
+from engram.agents.transcripts.records import typed_text
+from engram.agents.transcripts.session import default_root, reader_of
 from tests.agents.transcripts.written import FOLDER, SAMPLES, claude_file, line, said, spoken, stored, turns
 
 

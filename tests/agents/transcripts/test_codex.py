@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engram.agents.transcripts.stores import reader_of
+from engram.agents.transcripts.session import reader_of
 from tests.agents.transcripts.written import SAMPLES, spoken, stored
 
 NAME = "rollout-2026-11-17T18-11-05-01a1eab4-958f-7570-890c-366e4510e5eb.jsonl"

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engram.agents.transcripts.stores import detect_agents, reader_of
-from engram.agents.transcripts.transcript import Transcript
+from engram.agents.transcripts.session import Transcript, detect_agents, reader_of
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
 from engram.capture.transcripts.windows import windows
 from tests.agents.transcripts.written import (

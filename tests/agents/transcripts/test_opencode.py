@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engram.agents.known.opencode import transcripts as opencode
-from engram.agents.transcripts.stores import reader_of
+from engram.agents.transcripts.session import reader_of
 from tests.agents.transcripts.written import opencode_database, spoken, stored, turns
 
 PART = "INSERT INTO part VALUES ('prt_9{}', 'msg_1eab4d818001I4iTsJenPryIg6', 'ses_e154b2929ffe7XKFaQztPsazir', 1, 1, '{}');"

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.agents.transcripts.session import Problems, StoredSession
-from engram.agents.transcripts.stores import reader_of
-from engram.agents.transcripts.transcript import TranscriptTurn
+from engram.agents.transcripts.session import Problems, StoredSession, TranscriptTurn, reader_of
 
 SAMPLES = Path(__file__).parents[1] / "known"
 """A folder per agent, with a session that the program itself wrote."""

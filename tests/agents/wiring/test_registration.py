@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.registry import agent_names, find_agent
-from engram.agents.wiring.config_file import config_file
-from engram.agents.wiring.registration import unwire, wire
-from engram.agents.wiring.server import ServerCommand
+from engram.agents.agent import agent_names, find_agent
+from engram.agents.wiring.registration import ServerCommand, config_file, unwire, wire
 from engram.model.errors import InvalidInput, Refused
 from tests.tables import table
 

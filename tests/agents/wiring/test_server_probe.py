@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.wiring.server_probe import ask_tools
+from engram.agents.wiring.wiring_health import ask_tools
 
 FIRST = """print('{"jsonrpc": "2.0", "id": 1, "result": {}}', flush=True)"""
 

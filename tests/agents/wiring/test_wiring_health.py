@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.agents.registry import find_agent
-from engram.agents.wiring.config_file import ConfigFile, config_file
-from engram.agents.wiring.registration import wire
-from engram.agents.wiring.server import ServerCommand
+from engram.agents.agent import find_agent
+from engram.agents.wiring.registration import ConfigFile, ServerCommand, config_file, wire
 from engram.agents.wiring.wiring_health import wiring_finding
 
 

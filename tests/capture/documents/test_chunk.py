@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.capture.documents.chunk import Chunk, chunks_of
-from engram.capture.documents.read import KINDS
-from engram.embedding.tokenizer import count_tokens
+from engram.capture.documents.source import KINDS
+from engram.embedding.word_pieces import count_tokens
 from engram.model.errors import InvalidInput
 from tests.capture.documents.contract import CONTRACT, MARKDOWN
 from tests.properties import examples

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from engram.capture.documents.chunk import Chunk, chunks_of
 from engram.capture.documents.facts import FactSpan, fact_spans
-from engram.capture.documents.read import KINDS
+from engram.capture.documents.source import KINDS
 from engram.text.content_hash import quote_hash
 from tests.capture.documents.contract import CONTRACT, MARKDOWN
 from tests.properties import examples

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.capture.documents import read
-from engram.capture.documents.read import SkippedFiles, SourceDocument, documents_in, kind_of, read_document
+from engram.capture.documents import source
+from engram.capture.documents.source import SkippedFiles, SourceDocument, documents_in, kind_of, read_document
 from engram.model.errors import InvalidInput
 from tests.tables import table
 
@@ -58,7 +58,7 @@ def test_a_folder_a_missing_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "MAX_FILE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(source, "MAX_FILE_BYTES", 1024 * 1024)
     with pytest.raises(InvalidInput, match="larger than 1 MB"):
         read_document(written(tmp_path, "big.txt", b"a" * (1024 * 1024 + 1)))
 

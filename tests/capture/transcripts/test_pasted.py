@@ -1,6 +1,6 @@
 """What was pasted into a turn is not the person's own."""
 
-from engram.capture.transcripts.pasted import ToolOutputLines, own_words, pasted_lines
+from engram.capture.transcripts.windows import ToolOutputLines, own_words, pasted_lines
 
 
 def own(content: str, *results: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from engram.agents.transcripts.transcript import Role, TranscriptTurn
+from engram.agents.transcripts.session import Role, TranscriptTurn
 from engram.capture.transcripts.windows import MAX_WINDOW_TURNS, windows
 
 START = datetime(2026, 11, 2, 9, tzinfo=UTC)

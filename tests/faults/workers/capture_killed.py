@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engram import Engram
-from engram.capture.buffer import CaptureBuffer
-from engram.capture.buffer_reader import BufferReader
+from engram.capture.buffer import BufferReader, CaptureBuffer
 
 TURNS = ("My sister Ulla lives in Oslo.", "I never eat olives.")
 POINTS: dict[str, tuple[type, str, bool]] = {

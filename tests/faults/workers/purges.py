@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from engram import Engram
-from engram.model.event import Session
+from engram.model.records import Session
 from engram.store.reports import Purged
 
 NAME, ALIAS, SCOPE = "doomed", "the-doomed-one", "project:doomed"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engram import Engram
-from engram.model.event import Session
+from engram.model.records import Session
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.starting import Crowd
 

@@ -13,10 +13,10 @@ from engram.capture.buffer import CaptureBuffer
 from engram.capture.conversation import Conversations
 from engram.cli.main import main
 from engram.client import tenant_worker
-from engram.model.task import Job
+from engram.model.records import Job
 from engram.sessions.jobs import Handler
+from engram.store.defaults import utc_now
 from engram.store.protocol import Store
-from engram.store.sources import utc_now
 
 _handlers = jobs.handlers
 

@@ -14,12 +14,11 @@ from typing import Any
 
 from engram import Engram
 from engram.model.errors import NotFound, StoreError
-from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.model.task import Job, TaskRun
+from engram.model.records import Event, Job, Session, TaskRun
+from engram.store.defaults import utc_now
 from engram.store.postgres.database import Database
 from engram.store.protocol import Store
-from engram.store.sources import utc_now
 from engram.store.states import StoreSpend
 from tests.faults.workers.operations import sentence
 from tests.postgres.workers.parts import PLACES, Turn

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from engram import Engram
 from engram.model.errors import ChangedMeanwhile, InvalidInput, NotFound, StoreError
-from engram.model.usage import Use
-from engram.store.sources import utc_now
+from engram.model.records import Use
+from engram.store.defaults import utc_now
 from tests.faults.workers.operations import sentence
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from datetime import date, timedelta
 from typing import Any
 
 from engram import Engram
-from engram.model.event import Session
-from engram.model.task import Checkpoint, Job
-from engram.store.sources import utc_now
+from engram.model.records import Checkpoint, Job, Session
+from engram.store.defaults import utc_now
 from engram.store.states import StoreSpend
 from tests.faults.workers.operations import sentence
 

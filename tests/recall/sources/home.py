@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from engram.agents.known.claude_code.folders import slug
+from engram.agents.known.claude_code.finders import slug
+from engram.agents.sources.documents import Source
 from engram.agents.sources.places import SourcePlaces
-from engram.agents.sources.source import Source
 from engram.recall.sources.catalog import SourceCatalog
 from tests.repositories import make_repository
 

@@ -8,14 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from engram.agents.sources.documents import MAX_SOURCE_BYTES
+from engram.agents.sources.documents import MAX_SOURCE_BYTES, Source
 from engram.agents.sources.places import SourcePlaces
-from engram.agents.sources.source import Source
 from engram.recall.context import KINDS
 from engram.recall.query import SearchQuery
 from engram.recall.search import with_terms
-from engram.recall.sources.catalog import SourceCatalog
-from engram.recall.sources.index import VERSION, key_of
+from engram.recall.sources.catalog import INDEX_VERSION, SourceCatalog, key_of
 from engram.recall.sources.reader import ReadSource, read_source
 from engram.text.time.zone import SYSTEM
 from tests.recall.sources.home import NOW, SourceHome
@@ -72,7 +70,7 @@ def test_what_is_gone_from_other_projects_leaves_the_index(user: SourceHome) -> 
     later = user.catalog(elsewhere)
     later.clock = lambda: NOW + timedelta(hours=2)
     refreshed(later).close()
-    with closing(sqlite3.connect(user.folder / "cache" / "sources" / f"v{VERSION}" / "index.db")) as db:
+    with closing(sqlite3.connect(user.folder / "cache" / "sources" / f"v{INDEX_VERSION}" / "index.db")) as db:
         names = [name for (name,) in db.execute("SELECT name FROM sources")]
     assert names == [str(elsewhere / "CLAUDE.md")]
 
@@ -121,7 +119,7 @@ def test_where_the_index_cannot_be_kept_sources_are_read_for_this_call(user: Sou
 def test_an_index_that_breaks_while_it_is_filled_costs_only_this_call(
     user: SourceHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engram.recall.sources.index import SourceIndex
+    from engram.recall.sources.catalog import SourceIndex
 
     put = SourceIndex.put
 
@@ -140,7 +138,7 @@ def test_an_index_that_breaks_while_it_is_filled_costs_only_this_call(
 def test_a_damaged_index_is_replaced(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "Deploys go through staging.")
     refreshed(user.catalog()).close()
-    database = user.folder / "cache" / "sources" / f"v{VERSION}" / "index.db"
+    database = user.folder / "cache" / "sources" / f"v{INDEX_VERSION}" / "index.db"
     database.write_bytes(b"not a database" * 100)
     assert texts(user.catalog(), "deploys") == ["Deploys go through staging."]
 
@@ -174,7 +172,7 @@ def test_any_project_path_works(user: SourceHome, name: str) -> None:
     project = user.home / name
     make_repository(project)
     user.write(project / "CLAUDE.md", "Deploys go through staging.")
-    from engram.agents.known.claude_code.folders import slug
+    from engram.agents.known.claude_code.finders import slug
 
     user.session(
         "s", [("user", "Deploys on Friday?")], directory=project, folder=user.config / "projects" / slug(str(project))

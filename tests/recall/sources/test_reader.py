@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from engram.agents.sources.source import Source
+from engram.agents.sources.documents import Source
 from engram.recall.sources import reader
 from engram.recall.sources.reader import ReadSource, SecondReader, read_in_order, read_source
 from tests.recall.sources.home import SourceHome

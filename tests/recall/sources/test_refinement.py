@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.llm.model import LanguageModel, ModelSettings
-from engram.recall.expansion import model_refiner
+from engram.recall.questions import model_refiner
 from engram.store.states import StoreSpend
 from tests.llm.replaying import Server, raw, said, serving
 from tests.recall.sources.home import NOW, SourceHome

@@ -4,8 +4,8 @@ import json
 import sqlite3
 from pathlib import Path
 
-from engram.agents.known.claude_code.folders import slug
-from engram.agents.sources.source import Source
+from engram.agents.known.claude_code.finders import slug
+from engram.agents.sources.documents import Source
 from engram.agents.transcripts.session import Problems
 from engram.recall.sources.sessions import find_sessions, short_name, spoken_lines
 from tests.recall.sources.home import SourceHome

@@ -1,13 +1,139 @@
-"""The header of a rule or a skill."""
+"""The header of a rule or a skill, and the globs in it: `*`, `?`, `[…]`, `**` over folders, and braces."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby, pairwise
 from typing import Any
 
-from engram.agents.sources.globs import MAX_GLOB_CHARS
 from engram.model.errors import EngramError
 from engram.model.lazy import lazy_pattern
-from engram.readers.frontmatter import split_frontmatter
+from engram.readers.data import split_frontmatter
+
+MAX_ALTERNATIVES = 64
+"""Patterns that the braces of one glob may stand for."""
+MAX_GLOB_CHARS = 1_000
+"""A longer glob is ignored."""
+FOLDERS = "**"
+
+
+def expand_glob(pattern: str) -> list[str]:
+    """The patterns without braces that a pattern stands for: `*.{ts,tsx}` is `*.ts` and `*.tsx`."""
+    waiting, done = [pattern], list[str]()
+    while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
+        one = waiting.pop(0)
+        if (inner := _braces(one)) is not None:
+            start, end, parts = inner
+            waiting[:0] = [one[:start] + part + one[end + 1 :] for part in parts]
+        elif (whole := _split_alternatives(one)) is not None:
+            waiting[:0] = whole
+        else:
+            done.append(one)
+    return (done + waiting)[:MAX_ALTERNATIVES]
+
+
+def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
+    """Where the first pair of braces with a comma is, and its alternatives."""
+    first: tuple[int, int, list[int]] | None = None
+    opened: list[list[int]] = []
+    for at, char in enumerate(pattern):
+        if char == "{":
+            opened.append([at])
+        elif char == "," and opened:
+            opened[-1].append(at)
+        elif char == "}" and opened:
+            start, *commas = opened.pop()
+            if commas and (first is None or start < first[0]):
+                first = (start, at, commas)
+    if first is None:
+        return None
+    start, end, commas = first
+    edges = [start, *commas, end]
+    return start, end, [pattern[begin + 1 : stop] for begin, stop in pairwise(edges)]
+
+
+def _split_alternatives(pattern: str) -> list[str] | None:
+    """For a `**` inside a name, as in `src/**.ts`, the two patterns it stands for: in this folder, and in one below."""
+    folders = pattern.split("/")
+    for number, name in enumerate(folders):
+        if FOLDERS in name and name != FOLDERS:
+            before, _, behind = name.partition(FOLDERS)
+            behind = behind.lstrip("*")
+            return [
+                "/".join([*folders[:number], *middle, *folders[number + 1 :]])
+                for middle in ([f"{before}*{behind}"], [f"{before}*", FOLDERS, f"*{behind}"])
+            ]
+    return None
+
+
+@lru_cache(maxsize=512)
+def compile_glob(pattern: str) -> re.Pattern[str]:
+    """One pattern that `expand_glob` returned, for a path relative to the project with `/` between its parts.
+
+    What follows a `*` or `**` is looked for at the first place that fits, and nowhere else unless it is the last: so a
+    path is never tried in all the ways in which several stars could share it.
+    """
+    pattern = pattern.strip().removeprefix("./").removeprefix("/")
+    blocks = _blocks(pattern.split("/"))
+    first, *further = ["/".join(map(_name, block)) for block in blocks]
+    if not further:
+        return re.compile(first)
+    *middle, last = further
+    found = f"{first}/" if first else ""
+    found += "".join(f"(?>(?:[^/]+/)*?{block}/)" for block in middle if block)
+    return re.compile(found + (f"(?:[^/]+/)*{last}" if last else ".*"), re.DOTALL)
+
+
+def _blocks(folders: Sequence[str]) -> list[list[str]]:
+    """The names between the `**` of a pattern."""
+    blocks: list[list[str]] = [[]]
+    for is_any, names in groupby(folders, FOLDERS.__eq__):
+        blocks += [[]] if is_any else ()
+        blocks[-1] += () if is_any else names
+    return blocks
+
+
+def _name(pattern: str) -> str:
+    """The expression for the name of a file or folder."""
+    parts, at = [""], 0
+    while at < len(pattern):
+        if pattern[at] == "*":
+            parts += [""] if parts[-1] or len(parts) == 1 else []
+        elif pattern[at] == "?":
+            parts[-1] += "[^/]"
+        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
+            parts[-1] += _set(pattern[at + 1 : end])
+            at = end
+        else:
+            parts[-1] += re.escape(pattern[at])
+        at += 1
+    if len(parts) == 1:
+        return parts[0]
+    first, *middle, last = parts
+    return f"{first}{''.join(f'(?>[^/]*?{part})' for part in middle)}[^/]*{last}"
+
+
+def _set(inner: str) -> str:
+    signs = inner.replace("\\", "\\\\").replace("[", "\\[")
+    found = f"(?!/)[{'^' + signs[1:] if signs[0] in '!^' else signs}]"
+    try:
+        re.compile(found)
+    except re.error:
+        return re.escape(f"[{inner}]")
+    return found
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a path relative to the project matches a glob."""
+    return any(compile_glob(one).fullmatch(path) for one in expand_glob(pattern))
+
+
+def fixed_folder(pattern: str) -> str:
+    """The folder at the beginning of a pattern without braces that has no wildcards; "" for none."""
+    parts = pattern.strip().removeprefix("./").removeprefix("/").split("/")[:-1]
+    fixed = next((at for at, part in enumerate(parts) if re.search(r"[*?\[{]", part)), len(parts))
+    return "/".join(parts[:fixed])
+
 
 MAX_GLOBS = 200
 """Globs of one rule."""

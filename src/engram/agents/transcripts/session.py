@@ -1,16 +1,64 @@
-"""The form in which the sessions of coding agents are found and read."""
+"""The sessions of coding agents and the conversations in them, in the one form that every reader yields; and where the stores of sessions are."""
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
-from engram.agents.transcripts.content import moment
-from engram.agents.transcripts.transcript import Transcript
+from engram.agents.agent import agents_with_sessions, home_of, session_store
+from engram.agents.transcripts.records import moment
+from engram.disk import reading
 from engram.model.errors import EngramError
 from engram.model.lazy import dataclass, field
+from engram.text.display import safe_word
+
+Role = Literal["user", "assistant", "tool"]
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptTurn:
+    """One turn. Only what the user says is read for facts; the rest explains what it refers to."""
+
+    role: Role
+    content: str
+    at: datetime | None
+    """When it was said; None if the transcript does not say."""
+    key: str
+    """Unique in its session, and the same each time the transcript is read."""
+    position: int = 0
+    """How far the transcript is read with this turn; a reader can go on from there. 0 if it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A session and its turns, in order. `turns` may be read only once: a long transcript is never held in memory."""
+
+    harness: str
+    """claude-code, codex, opencode, or the name of a chat export's format."""
+    project: str
+    """The project's name, as it is shown in a memory's source."""
+    directory: str
+    """The absolute path of the folder the agent worked in; "" if there was none."""
+    session: str
+    path: str
+    """The file it was read from."""
+    turns: Iterable[TranscriptTurn]
+    remote: str = ""
+    """The address of the repository, if the transcript names it; the folder may be gone by now."""
+    start: int = 0
+    """Turns up to this position were harvested before; they only explain what the others refer to."""
+
+    @property
+    def source(self) -> str:
+        """The source of what is said in it: `harness:<harness>:<project>`."""
+        return (
+            f"harness:{self.harness}:{safe_word(self.project[:_LONGEST_NAME])}"
+            if self.project
+            else f"harness:{self.harness}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +169,56 @@ def entries(folder: Path, problems: Problems, wanted: Callable[["os.DirEntry[str
     except OSError as error:
         problems.add(folder, error)
         return []
+
+
+_OPENING = 64 * 1024
+"""Bytes of a file by which the agent that wrote it is recognised."""
+
+
+def default_root(agent: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Where an agent keeps its sessions: as its own variable says, else the usual folder."""
+    return session_store(agent).find_root(home_of(environment), environment)
+
+
+def reader_of(agent: str) -> Reader:
+    """The reader of an agent's sessions. Raises `InvalidInput` for an agent without any that can be read."""
+    return session_store(agent).make_reader()
+
+
+def directory_of(session: StoredSession) -> str:
+    """The folder that a session ran in; "" if it does not say. Raises `OSError` if it cannot be read."""
+    return directory_in(reader_of(session.harness), session)
+
+
+def detect_agents(path: Path) -> tuple[str, ...]:
+    """The agents whose sessions a folder or a file has; none if that is not clear."""
+    if path.is_file():
+        return tuple(filter(None, [_find_writer(path.resolve())]))
+    names = {entry.name for entry in entries(path, Problems(), lambda _: True)}
+    found = {_find_writer(file) for file in path.rglob("*.jsonl") if file.is_file() and not file.is_symlink()}
+    stores = {agent.name: agent.sessions for agent in agents_with_sessions()}
+    return tuple(name for name, store in stores.items() if name in found or (store and store.entries & names))
+
+
+def _find_writer(path: Path) -> str:
+    """The agent that wrote a file; "" for one that cannot be read, which its reader reports."""
+    try:
+        return find_writer(path)
+    except OSError:
+        return ""
+
+
+def find_writer(path: Path) -> str:
+    """The agent that wrote a file, by its first records; "" if that is not clear. Raises `OSError` if it cannot be read."""
+    with reading(path) as file:
+        opening = file.read(_OPENING)
+    stores = [(agent.name, agent.sessions) for agent in agents_with_sessions() if agent.sessions is not None]
+    for name, store in stores:
+        if store.signature and opening.startswith(store.signature):
+            return name
+    for line in opening.splitlines():
+        # What a record quotes comes after its own first key.
+        places = [(at, name) for name, store in stores for mark in store.marks if (at := line.find(mark)) >= 0]
+        if places:
+            return min(places)[1]
+    return ""

@@ -11,8 +11,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import dataclass, field
-from engram.readers.json_reader import parse_json, parse_json_at
-from engram.readers.limits import MAX_DEPTH
+from engram.readers.data import MAX_DEPTH, parse_json, parse_json_at
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')

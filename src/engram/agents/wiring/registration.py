@@ -1,18 +1,282 @@
-"""Wiring a coding agent: Engram's entry in its configuration, added or removed, with a backup."""
+"""Wiring a coding agent: how it starts Engram's server, and Engram's entry in its configuration file, added or removed with a backup."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from engram.agents.wiring.config_file import ConfigFile
-from engram.agents.wiring.server import SERVER, ServerCommand, server_command
+from engram.agents.agent import CodingAgent, EntryForm, home_of
+from engram.agents.wiring import jsonc, toml_table
 from engram.agents.wiring.user_file import NEW_FILE_MODE, UserFile, read_user_file, remove_user_file, replace_user_file
-from engram.disk import FILE_MODE, read_bytes, write_temporary
+from engram.disk import FILE_MODE, expand_home, read_bytes, write_temporary
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
+
+SERVER = "engram"
+"""The name of the entry."""
+STORE_VARIABLES = ("ENGRAM_HOME", "ENGRAM_CACHE", "ENGRAM_URL", "ENGRAM_TENANT")
+"""Environment variables that decide which store a server opens."""
+SAFE_PATH = "PYTHONSAFEPATH"
+"""The environment variable that does what Python's `-P` does: modules are not looked for in the working directory."""
+_MODULES = (("-m", "engram", "mcp"), ("-m", "engram.mcp"))
+"""Arguments with which Python starts the server."""
+_SAFE = (("-P",), ("-I",))
+"""Options of Python without which `-m` looks for modules in the working directory first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCommand:
+    """How a coding agent starts the server."""
+
+    command: str
+    arguments: tuple[str, ...] = ("mcp",)
+    environment: Mapping[str, str] | None = None
+    passed_on: tuple[str, ...] = ()
+    """Names of further variables that the agent passes on; few agents have such a list."""
+
+    @property
+    def words(self) -> list[str]:
+        """The command with its arguments."""
+        return [self.command, *self.arguments]
+
+    @property
+    def is_engram(self) -> bool:
+        """Whether it is this program's own server, in whatever environment."""
+        if self.arguments == ("mcp",):
+            return Path(self.command).name == SERVER
+        return self.arguments in _MODULES or (self.arguments[:1] in _SAFE and self.arguments[1:] in _MODULES)
+
+    @property
+    def runs_working_directory(self) -> bool:
+        """Whether Python looks for modules in the directory in which the agent works, so that a clone can replace any of them."""
+        return self.arguments in _MODULES and not (self.environment or {}).get(SAFE_PATH)
+
+
+def server_command(*, is_shared: bool, is_desktop: bool, environment: Mapping[str, str] | None = None) -> ServerCommand:
+    """How to start this program's server. A project's file names it as everybody calls it; the user's own, so that it is found.
+
+    A desktop application has a shorter `PATH` than the shell in which `engram` was found, so it gets the full path.
+    """
+    found = shutil.which(SERVER)
+    if is_shared or (found and not is_desktop):
+        return ServerCommand(SERVER, environment=environment)
+    script = Path(found).absolute() if found else Path(sys.executable).with_name(SERVER)
+    if script.exists():
+        return ServerCommand(str(script), environment=environment)
+    return ServerCommand(sys.executable, ("-P", "-m", "engram", "mcp"), environment)
+
+
+def store_environment(
+    home: Path | None, *, is_shared: bool, around: Mapping[str, str] = os.environ
+) -> tuple[dict[str, str], str]:
+    """The variables that make a server open the store in use here, and a warning about those that must not be written to its file.
+
+    An agent may not pass on what is set in this shell. The given home takes the place of all of it.
+    """
+    if home is not None:
+        return {"ENGRAM_HOME": str(expand_home(home, "--home").absolute())}, ""
+    found = {name: around[name].strip() for name in STORE_VARIABLES if around.get(name, "").strip()}
+    if found and is_shared:
+        return {}, _SHARED.format(" and ".join(found))
+    for name in ("ENGRAM_HOME", "ENGRAM_CACHE"):
+        if name in found:
+            found[name] = str(expand_home(Path(found[name]), f"${name}").absolute())
+    if _has_password(found.get("ENGRAM_URL", "")):
+        del found["ENGRAM_URL"]
+        return found, _PASSWORD
+    return found, ""
+
+
+_SHARED = "{} of this shell is not written to a file that others share; without --project it is written to your own"
+_PASSWORD = (
+    "ENGRAM_URL contains a password, so it was not written to the file, and the server may open another store. Put the password "
+    "into ~/.pgpass, set ENGRAM_URL without it, and run this again"
+)
+
+
+def _has_password(url: str) -> bool:
+    """Whether a server's URL may contain one; in doubt it does."""
+    plain = unquote(url)
+    return ":" in plain.partition("://")[2].rpartition("@")[0] or "password" in plain.lower()
+
+
+_ADDRESSES = ("url", "serverUrl", "httpUrl")
+"""Keys of an entry whose server runs elsewhere; with a command next to them no client would know which one to take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file in which an agent looks for servers."""
+
+    agent: CodingAgent
+    path: Path
+    is_shared: bool
+    """Whether it is part of a project, and so may be committed."""
+    own_folders: int = 0
+    """How many of the folders above it are the agent's own, and go with the file if nothing else is in them."""
+
+    @property
+    def _form(self) -> EntryForm:
+        return self.agent.configuration.entry
+
+    @property
+    def _is_toml(self) -> bool:
+        return self._form.syntax == "toml"
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """The data of its text. Raises `InvalidInput` where it cannot be read."""
+        data = toml_table.parse(text) if self._is_toml else jsonc.parse(text).data if text.strip() else {}
+        if not isinstance(data, dict):
+            raise InvalidInput("it does not contain a JSON object")
+        return data
+
+    def place(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+        """The keys under which the entry is."""
+        find = self._form.find_servers
+        return (*(find(data) if find is not None else (self._form.servers,)), SERVER)
+
+    def entry(self, server: ServerCommand) -> dict[str, Any]:
+        """The entry, as this agent writes it."""
+        form, environment = self._form, dict(server.environment or {})
+        entry: dict[str, Any] = {"type": form.type} if form.type else {}
+        if form.has_one_command:
+            entry["command"] = server.words
+        else:
+            entry |= {"command": server.command, "args": list(server.arguments)}
+        return entry | ({form.environment: environment} if environment else {})
+
+    def entry_in(self, data: Mapping[str, Any]) -> Any:
+        """What the file has as Engram's entry; None if it has none."""
+        found: Any = data
+        for key in self.place(data):
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    def server_in(self, data: Mapping[str, Any]) -> ServerCommand | None:
+        """The server that the file names as Engram's; None if it names none that can be read."""
+        found = self.entry_in(data)
+        if not isinstance(found, dict):
+            return None
+        command, arguments = found.get("command"), found.get("args", [])
+        words = command if isinstance(command, list) else [command, *(arguments if isinstance(arguments, list) else [])]
+        environment = found.get(self._form.environment) or {}
+        if not words or not all(isinstance(word, str) for word in words) or not isinstance(environment, dict):
+            return None
+        named = found.get(self._form.passed_on) if self._form.passed_on else None
+        return ServerCommand(
+            words[0], tuple(words[1:]), {str(key): str(value) for key, value in environment.items()},
+            tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else (),
+        )  # fmt: skip
+
+    def environment_of(self, server: ServerCommand, around: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The environment in which the agent starts a server, as far as this one tells.
+
+        A desktop application does not have what somebody set in a shell.
+        """
+        known, passed = self.agent.configuration, dict(around)
+        if known.passed_on is not None:
+            passed = {name: around[name] for name in around if name in known.passed_on or name in server.passed_on}
+        elif known.is_desktop:
+            passed = {name: around[name] for name in around if name not in STORE_VARIABLES}
+        return {**passed, **(server.environment or {})}
+
+    def with_entry(self, text: str, server: ServerCommand) -> str:
+        """The text with the entry; checked: everything else says what it said. Keys and comments that the user added to theirs stay."""
+        data = self.parse(text)
+        place, entry, known = self.place(data), self.entry(server), self.entry_in(data)
+        if not isinstance(known, dict):
+            entry = {**self._form.fixed, **entry}
+            made = toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
+            return self._check_result(made, _place_entry(data, place, entry))
+        if any(key in known for key in _ADDRESSES):
+            raise InvalidInput("its entry `engram` names a server by its address; remove that entry first")
+        wanted = {**self._form.fixed, **known, **entry}
+        for key, value in entry.items():
+            if isinstance(value, dict) and isinstance(known.get(key), dict):
+                wanted[key] = {**known[key], **value}
+        return self._check_result(self._with_values(text, place, known, wanted), _place_entry(data, place, wanted))
+
+    def _with_values(self, text: str, place: Sequence[str], known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+        """The text with the values of a table that differ, each set where it is."""
+        for key, value in wanted.items():
+            path, before = (*place, key), known.get(key)
+            if value == before:
+                continue
+            has_place = not self._is_toml or toml_table.has_header(text, path)
+            if isinstance(value, dict) and isinstance(before, dict) and has_place:
+                text = self._with_values(text, path, before, value)
+            else:
+                text = (toml_table.with_value if self._is_toml else jsonc.with_member)(text, path, value)
+        return text
+
+    def with_entry_of(self, text: str, other: str) -> str:
+        """The text with its entry as another text of this file has it; checked likewise. Raises `InvalidInput` if that has none there."""
+        data, others = self.parse(text), self.parse(other)
+        place, entry = self.place(data), self.entry_in(others)
+        if entry is None or place != self.place(others):
+            raise InvalidInput("the other text has no such entry")
+        change = toml_table.with_table_of if self._is_toml else jsonc.with_member_of
+        return self._check_result(change(text, place, other), _place_entry(data, place, entry))
+
+    def is_blank(self, text: str) -> bool:
+        """Whether a text says nothing, not even in a comment: no settings at all."""
+        return "".join(text.split()) in ("", "{}")
+
+    def without_entry(self, text: str) -> str:
+        """The text without the entry; checked likewise."""
+        data = self.parse(text)
+        change = toml_table.without_table if self._is_toml else jsonc.without_member
+        return self._check_result(change(text, self.place(data)), _remove_entry(data, self.place(data)))
+
+    def _check_result(self, made: str, wanted: Mapping[str, Any]) -> str:
+        try:
+            is_right = _without_empty(self.parse(made)) == _without_empty(wanted)
+        except (InvalidInput, RecursionError):
+            is_right = False
+        if not is_right:
+            raise InvalidInput("its form is not one that can be changed safely; edit it by hand")
+        return made
+
+
+def config_file(agent: CodingAgent, project: Path | None, environment: Mapping[str, str] = os.environ) -> ConfigFile:
+    """The configuration file of an agent: the user's own, or a project's."""
+    known = agent.configuration
+    if project is None:
+        return ConfigFile(agent, known.find_file(home_of(environment), environment), False, known.own_folders)
+    names = known.project_files
+    name = next((name for name in names if (project / name).exists()), names[-1])
+    return ConfigFile(agent, project / name, True, name.count("/"))
+
+
+def _place_entry(data: Mapping[str, Any], place: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:
+    key, *rest = place
+    below = data.get(key, {})
+    if rest and not isinstance(below, dict):
+        raise InvalidInput(f"`{key}` is not a table of servers")
+    return {**data, key: _place_entry(below, rest, entry) if rest else dict(entry)}
+
+
+def _without_empty(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data without empty tables: a file may name one explicitly or not."""
+    kept = {key: _without_empty(value) if isinstance(value, dict) else value for key, value in data.items()}
+    return {key: value for key, value in kept.items() if value != {}}
+
+
+def _remove_entry(data: Mapping[str, Any], place: Sequence[str]) -> dict[str, Any]:
+    key, *rest = place
+    left = {name: value for name, value in data.items() if name != key}
+    below = data.get(key)
+    if not rest or not isinstance(below, dict):
+        return left if not rest else dict(data)
+    inner = _remove_entry(below, rest)
+    return {name: inner if name == key else value for name, value in data.items()} if inner or inner == below else left
+
 
 BACKUP = ".engram-backup"
 """The suffix of the copy of a file as it was before the first change."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from engram.model.errors import InvalidInput, UnreadableData
-from engram.readers.toml_reader import parse_toml
+from engram.readers.data import parse_toml
 
 _HEADER = re.compile(r"[ \t]*\[")
 MAX_HASHES = 50

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from engram.agents.sources.access import has_private_name
+from engram.agents.sources.places import has_private_name
 from engram.disk import read_bytes, remove_leftovers, sync_path, write_temporary
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass

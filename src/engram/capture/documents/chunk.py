@@ -13,7 +13,7 @@ from itertools import takewhile
 import regex
 
 from engram.capture.documents.headings import Heading, code_headings, diff_headings, markdown_headings, text_headings
-from engram.embedding.tokenizer import count_tokens
+from engram.embedding.word_pieces import count_tokens
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from engram.capture.documents.read import read_document
-from engram.capture.documents.source import Version, Versions, redaction, without
+from engram.capture.documents.source import Version, Versions, read_document, redaction, without
 from engram.gates.secrets.scan import find_secrets
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence
-from engram.model.task import TaskRun
+from engram.model.records import DOCUMENT_ROLE, Event, TaskRun
 from engram.recall.prompt.budget import BudgetItem, Counter, PromptSection, assemble
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import Store

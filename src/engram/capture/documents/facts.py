@@ -18,12 +18,12 @@ from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit
 from engram.gates.secrets.scan import secrets_problem
 from engram.model.errors import ModelError, ModelNonsense, Refused
-from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Evidence, Memory
+from engram.model.records import DOCUMENT_ROLE, Event
 from engram.store.protocol import Progress
 from engram.text.content_hash import quote_hash
-from engram.text.sentences import document_sentences
+from engram.text.tokens import document_sentences
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 
 from engram.model.lazy import dataclass
-from engram.text.sentences import sentence_spans
-from engram.text.verbs import PAST_AUXILIARIES, is_past
-from engram.text.word_tables import hedge_pattern
+from engram.text.tokens import sentence_spans
+from engram.text.words import PAST_AUXILIARIES, hedge_pattern, is_past
 
 _LEADS = re.compile(
     r"^\W*(?:(?:hi|hey|hello|ok|okay|oh|so|well|yes|yeah|yep|right|great|perfect|cool|sure|thanks|thank you|also|and|but|plus|"

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from engram.capture.extraction.antecedents import can_explain, has_leading_reference, join_pair
 from engram.capture.extraction.clauses import (
     MAX_TURN_CHARS,
     MOMENTARY,
@@ -23,18 +22,17 @@ from engram.capture.extraction.clauses import (
     is_reported,
     own_sentences,
 )
-from engram.capture.extraction.matcher import (
+from engram.capture.extraction.references import References, can_explain, has_leading_reference, join_pair
+from engram.capture.extraction.rules import (
     AS_I,
     MIN_CLAUSE_WORDS,
-    SECOND_HAND,
+    SECOND_HAND_FACTOR,
     YOU,
     assistants_fact,
     since_when,
     users_fact,
 )
-from engram.capture.extraction.plans import unclear_day_reason
-from engram.capture.extraction.references import References
-from engram.capture.extraction.statement import bare_sentence, needs_context, standalone
+from engram.capture.extraction.statement import bare_sentence, needs_context, standalone, unclear_day_reason
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import find_secrets
 from engram.model.lazy import dataclass, replace
@@ -408,7 +406,7 @@ def _rewrite_sentence(said: Clause, scene: _SentenceContext, *, is_proposed: boo
     judgement, is_assistant = scene.judgement, scene.turn.role == "assistant"
     text = YOU.sub(lambda you: AS_I[you[0].lower()], said.sentence) if is_assistant else said.sentence
     statement = standalone(text, scene.references, scene.at, owner=judgement.owner, asked=scene.asked)
-    confidence = min(MAX_UNASKED_CONFIDENCE, judgement.worth) * (SECOND_HAND if is_assistant else 1)
+    confidence = min(MAX_UNASKED_CONFIDENCE, judgement.worth) * (SECOND_HAND_FACTOR if is_assistant else 1)
     operation = judgement.category if judgement.category in (FORGET, END) and not is_assistant else ""
     return ExtractedFact(
         statement,

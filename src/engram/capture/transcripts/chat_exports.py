@@ -11,9 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from engram.agents.transcripts.content import key_of, moment
-from engram.agents.transcripts.session import problem_of
-from engram.agents.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.agents.transcripts.records import key_of, moment
+from engram.agents.transcripts.session import Role, Transcript, TranscriptTurn, problem_of
 from engram.disk import reading
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import dataclass

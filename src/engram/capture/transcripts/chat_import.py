@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from engram.agents.transcripts.session import problem_of
-from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
+from engram.agents.transcripts.session import Transcript, TranscriptTurn, problem_of
 from engram.capture.harvest import Harvester, HarvestReport
+from engram.capture.import_source import unread_files
 from engram.capture.transcripts.chat_exports import CHAT_FORMATS, chat_format_of, read_chats
-from engram.capture.transcripts.watermarks import CHATS, Watermark, Watermarks, digest_of
-from engram.capture.unread_files import unread_files
+from engram.capture.transcripts.harvest_run import CHATS, Watermark, Watermarks, digest_of
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError, UnreadableData
 from engram.model.lazy import dataclass, replace
 from engram.store.protocol import Progress, Store

@@ -16,7 +16,7 @@ from engram.cli.surface import Surface
 from engram.hooks.runner import SECONDS, run
 from engram.model.arguments import MAX_LIMIT
 from engram.model.errors import EngramError, Refused, UnreadableData
-from engram.readers.json_reader import parse_json_object
+from engram.readers.data import parse_json_object
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.states import named as named_states
 from engram.store.home import open_home
@@ -69,7 +69,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
     except (EngramError, OSError, sqlite3.Error) as error:
         return _answer(prompt, [], f"no memory to ask yet: {error}")
     try:
-        links = links_of(named_states.load(place, LINKS_STATE))
+        links = links_of(named_states.load_state(place, LINKS_STATE))
         scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)), links)
         return _answer(prompt, _hits(database, prompt, scopes, limit))
     except sqlite3.Error as error:
@@ -83,7 +83,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
 def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
     """The same from a server's store, through the ordinary engine: it has no index here that could be read."""
     from engram.client import Engram
-    from engram.recall.outdated import may_answer
+    from engram.recall.query import may_answer
     from engram.store.records import image
     from engram.store.scopes import scope_links
     from engram.store.states import is_paused

@@ -1,22 +1,31 @@
-"""import and export: other stores, other formats."""
+"""import, export, harvest, migrate: memories from and to other stores, formats and coding agents."""
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from engram.agents.agent import agents_with_sessions
+from engram.cli import display
+from engram.cli.display import line, progress
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import filters
 from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
 from engram.rules.scopes import EVERYWHERE
+from engram.text.display import format_count
 
 if TYPE_CHECKING:
     from engram import Engram
-    from engram.capture.import_report import ImportReport
+    from engram.capture.harvest import HarvestedFact, HarvestReport
+    from engram.capture.import_known import ImportReport
     from engram.model.memory import Memory
+    from engram.store.migration.records import Counts
+    from engram.store.migration.transfer import Endpoint, Transfer
     from engram.store.protocol import Progress
 
 NAMED_FORMATS = ("memory.v1", "notes", "toml")
@@ -38,7 +47,7 @@ def import_(
     """Carry out `engram import`."""
     from engram.capture.import_source import is_chats
     from engram.cli.display import progress
-    from engram.dialects.mapped_records import parse_mapping
+    from engram.dialects.record_files import parse_mapping
 
     source = path.expanduser().absolute()
     if is_chats(source, format_):
@@ -62,14 +71,14 @@ def import_(
                 progress=report,
                 actor=surface.actor,
             )
-        _report(surface, done, source, dry_run)
+        _report_import(surface, done, source, dry_run)
 
 
-def _report(surface: Surface, done: "ImportReport", source: Path, dry_run: bool) -> None:
+def _report_import(surface: Surface, done: "ImportReport", source: Path, dry_run: bool) -> None:
     """Print what an import did, and what to do next."""
     from engram.text.display import format_count
 
-    surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
+    surface.answer(_import_data(done, dry_run), lambda: _draw_import(done, dry_run))
     if not dry_run and (done.created or done.updated):
         waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
         surface.hint(f"engram: read from {source}{waiting}")
@@ -88,7 +97,6 @@ def _report(surface: Surface, done: "ImportReport", source: Path, dry_run: bool)
 def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, verbose: bool) -> None:
     """Harvest the conversations of an export: what they say is proposed, and a person decides."""
     from engram.cli.display import progress
-    from engram.cli.verbs.harvest import show_harvest
 
     with surface.memory() as mem:
         with progress("Importing") as report:
@@ -96,7 +104,7 @@ def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, ver
         show_harvest(surface, found, dry_run=dry_run, verbose=verbose)
 
 
-def _data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
+def _import_data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
     return {
         "created": done.created,
         "updated": done.updated,
@@ -111,7 +119,7 @@ def _data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _draw(done: "ImportReport", dry_run: bool) -> None:
+def _draw_import(done: "ImportReport", dry_run: bool) -> None:
     from engram.cli import display
 
     verb = "would be " if dry_run else ""
@@ -177,7 +185,7 @@ def _export(
 ) -> dict[str, Any]:
     """Write the memories; the result has their number, and for PLUR the ids and what was left out."""
     from engram.dialects import engram_yaml
-    from engram.dialects.json_records import dump_json
+    from engram.dialects.engram_yaml import dump_json
     from engram.store.home import file_name, scope_folder
 
     if format_ == "plur":
@@ -225,7 +233,7 @@ def _export_named(
 def _for_plur(memory: "Memory", now: datetime) -> "Memory":
     """The memory as PLUR wrote it, without the notes of its import; links that faded stay here."""
     from engram.dialects.source import CLAIMED_SOURCE, is_origin, stated_source, without_origin
-    from engram.rules.strength import links_at
+    from engram.rules.lifecycle import links_at
 
     alive = {(link.target, link.type) for link in links_at(memory, now)}
     links = (link for link in memory.associations if (link.target, link.type) in alive)
@@ -258,3 +266,182 @@ def _write_all(files: Mapping[Path, str], force: bool, report: "Progress") -> No
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "surrogatepass"), durable=False)
         report("Exporting", number, len(files))
+
+
+_HARNESSES = ", ".join(agent.name for agent in agents_with_sessions())
+_OUTCOME_STYLES = {
+    "proposed": "green", "stored": "green", "duplicate": "bright_black", "unlikely": "bright_black", "trivial": "bright_black",
+    "refused": "yellow",
+}  # fmt: skip
+_KEPT_OUTCOMES = ("proposed", "stored")
+MAX_SHOWN_FACTS = 20
+"""Facts, and problems, that are shown without --verbose."""
+
+
+def harvest(
+    surface: Surface,
+    path: str | None = None,
+    harness: str = "all",
+    since: str | None = None,
+    project: str | None = None,
+    dry_run: bool = False,
+    verbose: bool = False,
+) -> None:
+    """Carry out `engram harvest`."""
+    with surface.memory() as mem:
+        with progress("Harvesting") as report:
+            found = mem.harvest(
+                path, harness=harness, since=since, project=project, dry_run=dry_run, progress=report
+            )  # fmt: skip
+        show_harvest(surface, found, dry_run=dry_run, verbose=verbose)
+
+
+def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, verbose: bool) -> None:
+    """Print what became of each fact, what could not be read, and a summary."""
+    problems = found.problems if verbose else found.problems[:MAX_SHOWN_FACTS]
+    surface.warn(problems)
+    if len(found.problems) > len(problems):
+        surface.warn([f"{len(found.problems) - len(problems):,} more could not be read; --verbose lists them"])
+    surface.warn(found.warnings)
+    surface.answer(_harvest_data(found), lambda: _draw_harvest(found, verbose))
+    surface.hint(_harvest_summary(found, dry_run))
+    for source, waiting in found.postponed.items():
+        surface.hint(
+            f"engram: {source} has reached the limit of a run; {format_count(waiting, 'session waits', 'sessions wait')} for the next harvest"
+        )
+
+
+def _harvest_data(found: "HarvestReport") -> dict[str, object]:
+    counts = Counter(fact.outcome for fact in found.facts)
+    return {
+        **{outcome: counts[outcome] for outcome in _OUTCOME_STYLES}, "sessions": found.sessions, "unchanged": found.unchanged,
+        "turns": found.turns, "bytes": found.size, "facts": found.facts, "postponed": found.postponed,
+        "problems": found.problems, "warnings": found.warnings,
+    }  # fmt: skip
+
+
+def _draw_harvest(found: "HarvestReport", everything: bool) -> None:
+    facts = found.facts if everything else [fact for fact in found.facts if fact.outcome in _KEPT_OUTCOMES]
+    shown = facts if everything else facts[:MAX_SHOWN_FACTS]
+    for fact in shown:
+        _draw_fact(fact, everything)
+    if len(facts) > len(shown):
+        display.lines([(f"… and {len(facts) - len(shown):,} more; --verbose lists them", "bright_black")])
+
+
+def _draw_fact(fact: "HarvestedFact", with_reason: bool) -> None:
+    known = f"{fact.memory_id}  " if fact.memory_id else ""
+    display.lines(
+        [(f"{fact.outcome:<10}", _OUTCOME_STYLES[fact.outcome]), (known, "cyan"), line(fact.stored or fact.statement)]
+    )
+    if with_reason and fact.stored not in ("", fact.statement):
+        display.lines([(f"{'':<10}said as: {line(fact.statement)}", "bright_black")])
+    if with_reason:
+        display.lines([(f"{'':<10}{fact.at:%Y-%m-%d} {line(fact.source)}: {line(fact.reason)}", "bright_black")])
+
+
+def _harvest_summary(found: "HarvestReport", dry_run: bool) -> str:
+    read = f"{format_count(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
+    shown = [outcome for outcome in _OUTCOME_STYLES if outcome != "stored" or found.count(outcome)]
+    counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in shown)
+    return f"engram: {read}: {counts}{_harvest_next_step(found, dry_run)}"
+
+
+def _harvest_next_step(found: "HarvestReport", dry_run: bool) -> str:
+    """What is left to the person."""
+    if dry_run:
+        return "; nothing was written"
+    decides = f"; `engram review` decides about {found.count('proposed'):,}" if found.count("proposed") else ""
+    return decides + ("; `engram undo ID` takes back what is stored" if found.count("stored") else "")
+
+
+MAX_SHOWN_DIFFERENCES = 20
+"""How many differences a person is shown; --json has all of them."""
+
+
+def migrate(
+    surface: Surface,
+    to: str,
+    from_: str | None = None,
+    tenant: str | None = None,
+    to_tenant: str | None = None,
+    dry_run: bool = False,
+) -> None:
+    """Carry out `engram migrate`."""
+    from engram.store.migration import transfer as migration
+
+    here, there = _find_endpoints(surface, to, from_, tenant, to_tenant)
+    if dry_run:
+        counts = migration.plan(here, there)
+        surface.answer(
+            {**_counts_data(here, there, counts), "dry_run": True},
+            lambda: _draw_migration(here, there, counts, "would move"),
+        )
+        return
+    started = time.monotonic()
+    with progress("Moving") as report:
+        done = migration.transfer(here, there, report)
+    seconds = round(time.monotonic() - started, 1)
+    verb = "compared" if done.already else "moved"
+    surface.answer(
+        _migration_data(here, there, done, seconds),
+        lambda: _draw_migration(here, there, done.counts, verb, done, seconds),
+    )
+    surface.warn(done.notes)
+    if done.differences:
+        surface.hint(
+            "engram: the two stores differ; was one of them written to meanwhile? docs/postgres.md says what to do"
+        )
+        raise SystemExit(1)
+
+
+def _find_endpoints(
+    surface: Surface, to: str, from_: str | None, tenant: str | None, to_tenant: str | None
+) -> "tuple[Endpoint, Endpoint]":
+    from engram.store.migration.transfer import default_endpoint, named_endpoint
+
+    here = default_endpoint(surface.home, tenant) if from_ is None else named_endpoint(from_, tenant, "--tenant")
+    there = named_endpoint(to, to_tenant, "--to-tenant")
+    if there.server is not None and here.server is not None and to_tenant is None:
+        there = replace(there, server=replace(there.server, tenant=here.server.tenant))
+    return here, there
+
+
+def _counts_data(here: "Endpoint", there: "Endpoint", counts: "Counts") -> dict[str, Any]:
+    return {"from": here.place, "to": there.place, "counts": asdict(counts)}
+
+
+def _migration_data(here: "Endpoint", there: "Endpoint", done: "Transfer", seconds: float) -> dict[str, Any]:
+    return {
+        **_counts_data(here, there, done.counts),
+        "moved": done.arrived,
+        "already": done.already,
+        "seconds": seconds,
+        "verified": not done.differences,
+        "differences": done.differences,
+        "notes": done.notes,
+    }
+
+
+def _draw_migration(
+    here: "Endpoint",
+    there: "Endpoint",
+    counts: "Counts",
+    verb: str,
+    done: "Transfer | None" = None,
+    seconds: float = 0.0,
+) -> None:
+    rows = [("from", here.place), ("to", there.place)]
+    rows += [(kind, f"{number:,}") for kind, number in asdict(counts).items()]
+    display.lines([(verb, "green")])
+    display.fields(rows)
+    if done is None:
+        return
+    if not done.differences:
+        display.lines([("verified", "green"), f"  in {seconds:.1f} s: both stores are identical"])
+    for difference in done.differences[:MAX_SHOWN_DIFFERENCES]:
+        display.lines([("differs  ", "bold red"), difference])
+    if len(done.differences) > MAX_SHOWN_DIFFERENCES:
+        display.lines(
+            [("         ", ""), f"and {len(done.differences) - MAX_SHOWN_DIFFERENCES:,} more; --json has them all"]
+        )

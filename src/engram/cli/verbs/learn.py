@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, views
 from engram.cli.display import line
-from engram.cli.forms import decision_lines
-from engram.cli.records import decision_data, memory_data, superseding_command
+from engram.cli.records import decision_data, decision_lines, memory_data, superseding_command
 from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.cli.verbs.options import check_claim, memory_fields
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
-from engram.model.forms import FORM_PARTS, check_complete
 from engram.model.lazy import replace
 from engram.model.memory import MAY_SUPERSEDE, Memory
+from engram.model.types import FORM_PARTS, check_complete
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -35,7 +34,7 @@ def learn(
     **fields: Any,
 ) -> None:
     """Propose a memory, and print what the gates decided."""
-    from engram.capture.conflict_choice import open_conflicts
+    from engram.capture.learn import open_conflicts
 
     check_claim(claimed)
     session, situation = fields.pop("session", ""), fields.get("situation") or ""
@@ -85,7 +84,7 @@ def _report_place(surface: Surface, decision: Decision, placed: str) -> None:
 
 def _ask_conflict_choice(surface: Surface, found: Decision) -> str:
     """What the person at the terminal chooses about a contradiction; without an answer, to skip."""
-    from engram.capture.conflict_choice import ON_CONFLICT
+    from engram.capture.learn import ON_CONFLICT
 
     contradiction = replace(found, outcome=Outcome.CONTRADICTION)
     for row in decision_lines(contradiction):
@@ -139,7 +138,7 @@ def add(surface: Surface, statement: str, *, team: bool = False, not_a_secret: b
 
 def _allow_values(surface: Surface, mem: "Engram", given: dict[str, Any]) -> None:
     """Remember that a person says that what looks like a secret in these fields is not one."""
-    from engram.gates.secrets.allowed import allow_values
+    from engram.gates.secrets.exemptions import allow_values
     from engram.gates.secrets.scan import describe_words, find_secrets
 
     if not surface.person:
@@ -225,7 +224,7 @@ def _next_step(decision: Decision) -> str:
 
 def _ways_out(memory: Memory, older: Memory) -> str:
     """What lets a memory become active that waits beside an older one."""
-    from engram.decisions.conflicts import waits_alone
+    from engram.decisions.versions import waits_alone
 
     keep = f"`engram review {memory.id} --keep new` (or old, both, merge) decides between them"
     return f"{keep}; `engram forget {older.id}` also activates it" if waits_alone(memory) else keep

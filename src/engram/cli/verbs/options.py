@@ -92,7 +92,7 @@ def check_least(option: str, value: int | None, least: int) -> None:
 
 def pairs(items: list[str] | None) -> dict[str, Any]:
     """`key=value` texts as a mapping; a value that is JSON is read as such."""
-    from engram.readers.json_reader import NotJson, parse_json
+    from engram.readers.data import NotJson, parse_json
 
     found: dict[str, Any] = {}
     for item in items or ():

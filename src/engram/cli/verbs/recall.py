@@ -11,8 +11,8 @@ from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import check_least, everywhere_hint, filters_of
 from engram.cli.views import TRACE_TOKENS, interpretation_line, print_trace
 from engram.model.errors import InvalidInput
-from engram.model.fields import aware
 from engram.model.hit import NOTHING_KNOWN
+from engram.model.memory import aware
 from engram.text.display import quote_text
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _left_out(number: int) -> str:
 
 
 def _print_block(surface: Surface, query: str, session: str, *, max_tokens: int, **asked: Any) -> None:
-    from engram.embedding.tokenizer import count_tokens
+    from engram.embedding.word_pieces import count_tokens
 
     with surface.memory() as mem:
         text = mem.get_context_block(query, max_tokens=max_tokens, session=_session_with_summary(mem, session), **asked)
@@ -279,7 +279,7 @@ def prepare(surface: Surface, task: str, **asked: Any) -> None:
 
 def _session_with_summary(mem: "Engram", session: str) -> str:
     """The session whose summary to use: one that is only a ledger so far has none."""
-    from engram.model.event import Session as SessionRecord
+    from engram.model.records import Session as SessionRecord
 
     begun_by_observing = (
         session and mem.store.load_record(SessionRecord, session) is None and mem.store.events(session, last=1)

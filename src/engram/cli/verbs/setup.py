@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.agents.registry import agent_names
+from engram.agents.agent import agent_names
 from engram.cli import display
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput, Refused
@@ -21,7 +21,7 @@ def init(surface: Surface, harness: str = "", project: bool = False, undo: bool 
         return
     if project or undo or dry_run:
         raise InvalidInput(f"--project, --undo and --dry-run need a harness: one of {', '.join(agent_names())}")
-    from engram.store.location import requested_server
+    from engram.store.defaults import requested_server
     from engram.store.postgres.setup import prepare_server
 
     made = _is_missing(surface.home)
@@ -39,10 +39,8 @@ def init(surface: Surface, harness: str = "", project: bool = False, undo: bool 
 
 def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bool) -> None:
     """Change the configuration of a harness, or print the entry that others read."""
-    from engram.agents.registry import find_agent
-    from engram.agents.wiring.config_file import config_file
-    from engram.agents.wiring.registration import unwire, wire
-    from engram.agents.wiring.server import server_command, store_environment
+    from engram.agents.agent import find_agent
+    from engram.agents.wiring.registration import config_file, server_command, store_environment, unwire, wire
     from engram.store.scopes import repository_of
 
     harness = harness.lower()
@@ -100,8 +98,8 @@ def _print_entry(surface: Surface, client: str, is_change: bool, environment: di
 
 def _is_missing(home: Path | None) -> bool:
     """Whether opening the store makes its directory."""
+    from engram.store.defaults import requested_server
     from engram.store.home import default_root, expanded
-    from engram.store.location import requested_server
 
     if requested_server(home) is not None:
         return False
@@ -145,8 +143,8 @@ def config(surface: Surface, words: list[str] | None = None) -> None:
 def _config_file(home: Path | None) -> Path:
     """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
     from engram.disk import DIRECTORY_MODE
+    from engram.store.defaults import requested_server
     from engram.store.home import default_root, open_home
-    from engram.store.location import requested_server
 
     if requested_server(home) is None:
         return open_home(home).config

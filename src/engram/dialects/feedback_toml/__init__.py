@@ -1,14 +1,16 @@
 """Spec 3's memories: one TOML file each, below memory/feedback and memory/facts, and the two flat layouts before it."""
 
-from engram.dialects.feedback_toml.directory import is_feedback_toml, read_feedback_toml, write_feedback_toml
-from engram.dialects.feedback_toml.toml_record import (
+from engram.dialects.feedback_toml.toml_files import (
     STATED_FIELDS,
     as_exported,
+    is_feedback_toml,
     name_for,
     name_in,
+    read_feedback_toml,
     read_toml,
     render_toml,
     why_left_out,
+    write_feedback_toml,
 )
 
 __all__ = [

@@ -1,7 +1,6 @@
 """Spec 4's memory.v1: `memory.md` and `memory-log.md`."""
 
-from engram.dialects.memory_v1.directory import is_memory_v1, read_directory, refuse_overwriting
-from engram.dialects.memory_v1.item import (
+from engram.dialects.memory_v1.memory_files import (
     CURATED,
     ID,
     LARGEST_NUMBER,
@@ -9,10 +8,14 @@ from engram.dialects.memory_v1.item import (
     STATED_FIELDS,
     MemoryItem,
     as_exported,
+    dump,
     has_status,
+    is_memory_v1,
+    load,
     number_in,
+    read_directory,
+    refuse_overwriting,
 )
-from engram.dialects.memory_v1.memory_file import dump, load
 
 __all__ = [
     "CURATED",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.dialects.engram_yaml import FIELD_KEYS, TEXT_KEYS, from_mapping, to_mapping
 from engram.dialects.fields import plain_data
 from engram.dialects.plur.entry import (
     EPISODE_ID,
@@ -18,13 +19,12 @@ from engram.dialects.plur.entry import (
     to_plur,
     with_changes,
 )
-from engram.dialects.record import FIELD_KEYS, TEXT_KEYS, from_mapping, to_mapping
 from engram.dialects.yaml_writer import check_text, emit_list
 from engram.disk import sync_path
 from engram.model.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, UnknownVersion, UnreadableData
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.readers.limits import read_text
+from engram.readers.data import read_text
 from engram.readers.yaml_parser import parse_yaml
 
 _MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
+from engram.dialects.engram_yaml import FIELD_KEYS, MEMORY_KEYS, count_problem, from_mapping, to_mapping
 from engram.dialects.fields import plain_data, write_number, write_time
-from engram.dialects.record import FIELD_KEYS, MEMORY_KEYS, count_problem, from_mapping, to_mapping
 from engram.dialects.source import CLAIMED_SOURCE, stated_source
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Anchor, Association, Memory

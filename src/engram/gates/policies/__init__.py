@@ -4,15 +4,17 @@ A `MemoryPolicy` has two tables of patterns. The presets `default`, `legal` and 
 others are defined in code, or in `config.toml` under `[policies.NAME]`.
 """
 
-from engram.gates.policies.catalog import (
+from engram.gates.policies.policy import (
     PRESETS,
+    MemoryPolicy,
+    SlotRule,
+    TypeRule,
     chosen_policy,
     custom_policies,
     load_policy,
     policy_named,
     policy_problems,
 )
-from engram.gates.policies.policy import MemoryPolicy, SlotRule, TypeRule
 
 __all__ = [
     "PRESETS",

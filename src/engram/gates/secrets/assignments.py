@@ -6,9 +6,10 @@ One pass over the words of `secret_words`; each is looked around by bounded rule
 import re
 from collections.abc import Iterable, Iterator
 
-from engram.gates.secrets.forms import Secret, alternatives, words
-from engram.gates.secrets.values import (
+from engram.gates.secrets.forms import (
     Likeness,
+    Secret,
+    alternatives,
     entropy,
     is_ordinary,
     is_passphrase,
@@ -16,6 +17,7 @@ from engram.gates.secrets.values import (
     is_said,
     likeness,
     trim_value,
+    words,
 )
 from engram.model.lazy import dataclass, lazy_pattern
 

@@ -12,14 +12,17 @@ from engram.gates.secrets.forms import (
     CODES,
     NAMES,
     Hints,
+    Likeness,
     Secret,
     alternatives,
     columns,
+    is_passphrase,
+    likeness,
+    trim_value,
     without_overlaps,
     words,
     words_in,
 )
-from engram.gates.secrets.values import Likeness, is_passphrase, likeness, trim_value
 from engram.gates.tables import places
 from engram.model.lazy import lazy_pattern
 

@@ -1,27 +1,42 @@
-"""The forms of secrets, as tables in `data/`: words and prefixes that announce one, each with the pattern of what follows.
+"""The forms of secrets, as tables in `data/`, and how much a string looks like a credential rather than ordinary text."""
 
-Every form has hints. `hints_in` finds those of all tables, and where they are, in one pass over the words, and a pattern is tried
-only at its hints: to look for each hint in the whole text would take most of the time.
-"""
-
+import itertools
+import math
 import re
 import string
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from functools import lru_cache
+from hashlib import sha256
 from itertools import accumulate
+from operator import ne
 
-from engram.gates.tables import table_text
-from engram.model.lazy import dataclass
+from engram.gates.tables import rows, table_text
+from engram.model.lazy import dataclass, lazy_pattern
 from engram.models.credentials import cue_stems
 
 __all__ = [
     "Hints",
+    "Likeness",
     "Secret",
     "alternatives",
+    "changes",
     "columns",
+    "entropy",
     "hints_in",
+    "is_file_or_host",
+    "is_masked",
+    "is_ordinary",
+    "is_passphrase",
+    "is_placeholder",
+    "is_public_address",
+    "is_random",
+    "is_said",
     "join_overlaps",
     "join_windows",
+    "likeness",
+    "trim_value",
     "without_overlaps",
     "words",
     "words_in",
@@ -246,3 +261,270 @@ def words_in(lowered: str, name: str, hints: Hints) -> list[tuple[re.Match[str],
         if not apart or key[0] >= apart[-1][0].end():
             apart.append(found[key])
     return apart
+
+
+class Likeness(IntEnum):
+    """How much a string looks like a credential."""
+
+    NOT = 0
+    """Not a credential: a placeholder, a word such as "required", a date, a path, an address, a version, a technical term."""
+    WORD = 1
+    """An ordinary word or name: a credential only directly after "password is"."""
+    LIKELY = 2
+    """Letters with digits or symbols: a credential if the sentence is about one."""
+    SURE = 3
+    """Cannot be anything but a credential."""
+
+
+# A random string of letters and digits carries about 5 bits a character, hex about 4, English words below 3.
+_MIN_ENTROPY = 3.0
+_HIGH_ENTROPY = 4.2
+_LONG_RANDOM = 30
+_MIN_DIGITS = 0.1
+_KEY_CHANGES = 0.5
+"""Minimum share of places where the class of character changes in a long key; it is below that in a path."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_CLASSES = str.maketrans(
+    {
+        **dict.fromkeys(string.ascii_lowercase, "a"),
+        **dict.fromkeys(string.ascii_uppercase, "A"),
+        **dict.fromkeys(string.digits, "0"),
+    }
+)
+_LONGEST_PLACEHOLDER = 128
+_MIN_RANDOM_CHARS = 16
+_MIN_WORDS = 3
+"""Minimum words of a passphrase without a number."""
+_REMEMBERED = 64
+"""Results for strings up to this length are cached, because texts repeat words."""
+_SIGNS = frozenset("!@#$%^&*?+=~§€£¤|{}[]()<>")
+_JOINED = re.compile(
+    r"[^\W\d_]{3,14}(?:(?P<sign>[-._])[^\W\d_]{3,14}){1,7}(?:(?P=sign)\d{1,4}|(?P=sign)[^\W\d_]{3,14})"
+)
+_TRAILING = ".,;:!?)]}>。，、；！？*_|\\"
+_GOES_ON = re.compile(r" [a-zà-ÿ(]")
+_SEPARATORS = re.compile(r"[-_./:]+")
+_PLACEHOLDERS = (
+    r"<[^>]{0,80}>?|@@?\w{1,60}@@?|__[A-Z][A-Z_]{1,60}__|\*{1,2}|!(?:vault|ref|env|sub|secret)\b.{0,80}|\$\{?[A-Za-z_(][^\s]{0,80}|%[A-Za-z_]+%|\{\{?.{0,80}|\[.{0,80}|\(.{0,80}"
+    r"|[xX*•·.#?_-]{3,}|(?:your|my|the|some|any|a|an|new|old|own|insert|replace|put|enter|fill)(?:[_ -].{0,80})?|.{0,40}(?:example|placeholder|redacted|changeme|change_me|change-me|dummy|sample|insert-|_here|-here).{0,40}"
+    r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|this|op:|arn:|ref:|keyring|file:|ssm:|sm:|var|local|data|module|kms|awskms|gcpkms|projects/|secretsmanager)\b[.:\[(/].{0,120}"
+    r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|op:|arn:|ref:|keyring|file:|ssm:|sm:)\b.{0,120}"
+    r"|[A-Za-z_][A-Za-z0-9_.]{0,60}(?:<[^<>()]{0,60}>)?\(.{0,80}|(?:test|foo|bar|baz|todo|tbd|n/a|none|null|nil|true|false|undefined|empty)\b.{0,3}"
+    r"|x{3,}[x-]{0,80}|(?:[a-z]{1,12}[_-]){1,3}x{4,}[x_-]{0,80}|0{6,}|1234\.{3}|.{0,12}(?:…|\.\.\.).{0,12}"
+)
+_PLACEHOLDER = lazy_pattern(rf"(?:{_PLACEHOLDERS})\Z", re.IGNORECASE)
+_MASKED = re.compile(r"(?<![xX*•·.#?_-])[xX*•·.#?_-]{6,}\Z")
+_UNITS = alternatives("units")
+_NUMBERED = alternatives("numbered")
+_FILE = (
+    r"[\w.-]{1,60}\.(?i:jsonl?|ndjson|parquet|ya?ml|toml|ini|env|txt|md|rst|py|js|ts|tsx|jsx|go|rs|java|rb|php|c|h|cpp|cs|sh|sql|log|csv"
+    r"|html?|xml|pdf|docx?|xlsx?|png|jpe?g|svg|gif|zip|gz|tar|pem|key|crt|cer|pub|kdbx|cfg|conf|lock|exe|dll|so|jar"
+    r"|properties|plist|ipynb|vue|css|scss|proto|tf|tfvars|rc)"
+)
+_HOST = (
+    r"(?i:(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|ai|app|local|internal|localhost|lan|de|at|ch|fr|it|es|nl|pl|se"
+    r"|co|uk|eu|us|cn|jp|example|invalid|edu|gov|cloud|tech|info|me|sh))(?::\d{1,5})?(?:/\S*)?"
+)
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_ADDRESS_BYTES = 25
+_CHECKED = frozenset("13ADLMT")
+"""How addresses begin that have a checksum in base 58."""
+_ADDRESS = lazy_pattern(rf"[13ADLMT][{_BASE58}]{{25,34}}|0x[0-9a-fA-F]{{40}}|(?:bc1|tb1|ltc1|addr1)[a-z0-9]{{30,103}}")
+_FILE_OR_HOST = lazy_pattern(f"{_FILE}|{_HOST}")
+_POINTERS = frozenset(words("pointers"))
+_PARTS_OF_NAMES = frozenset(words("parts of names"))
+_ORDINARY = lazy_pattern(
+    "|".join(
+        (
+            r"(?i:[a-z][a-z0-9+.-]{1,12}://\S*|(?:mailto|urn|arn|data|op|vault|secretref|keyvault|projects)[:/]\S*)",
+            r"[~.]{0,2}/[\w.@%+{}$-]{1,60}(?:/[\w.@%+{}$*-]{0,80}){0,12}",
+            r"(?:[a-z][a-z0-9_.-]{0,60}/){1,12}[a-z{<*][\w.{}<>*-]{0,60}",
+            r"/?(?:[\w.-]{1,60}/){1,12}[\w.-]{0,60}\?[\w%.=&+-]{1,100}|\^[\[(\\.].{0,120}",
+            r"[A-Za-z]:\\\S*|\\\\\S*",
+            r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
+            _FILE,
+            _HOST,
+            # Long text in scripts without spaces; the public fingerprint of a key.
+            r"\d{1,3}(?:[-~–～〜至到]\d{1,3})?[个個]?(?:文字|字|位|桁|자|글자)\S*",
+            r"[\w./:-]{0,80}@?sha(?:1|256|512):[0-9a-f]{7,128}",
+            r"SHA(?:1|256|384|512):[A-Za-z0-9+/]{27,86}=?|MD5(?::[0-9a-f]{2}){16}",
+            r"(?i:localhost|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?(?:/\S*)?",
+            r"\d{1,4}(?:[-./:,]\d{1,4}){1,4}(?:T[\d:.,+Z-]{2,32})?[Zz]?(?:\[[\w/+-]{1,40}\])?|\d{8}T\d{4,6}(?:\.\d{1,9})?(?:Z|[+-]\d{4})?",
+            # Hardware addresses.
+            r"[0-9A-Fa-f]{2}(?:(?P<octet>[:-])[0-9A-Fa-f]{2})(?:(?P=octet)[0-9A-Fa-f]{2}){4}|[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4}){2}",
+            r"[vV]?\d{1,4}(?:\.\d{1,6}){1,4}(?:[-+.]?[A-Za-z][\w.]{0,20})?",
+            r"[\^~]?\d{1,3}(?:\.(?:\d{1,3}|x|\*)){1,3}",
+            rf"(?i:[<>≤≥~±+]{{0,2}}=?[$€£]?\d{{1,12}}(?:[.,]\d{{1,6}}){{0,4}}[-–]?(?:{_UNITS})(?:/[a-z]{{1,8}})?)",
+            rf"(?i:[<>≤≥~±+]{{0,2}}=?\d{{1,6}}[-–]\d{{1,6}}[-–]?(?:{_UNITS})?)",
+            rf"(?i:\d{{1,4}}[-–](?:{_UNITS}|char|character|digit|bit|byte|day|hour|minute|second|week|month|year|factor|step|way|fold|port|core|node|seat|page|channel|zeichen|stellig\w{{0,2}})\w{{0,6}})",
+            rf"(?i:(?:{_NUMBERED})[-_ ./#]?v?\d{{1,5}}(?:[.:_-]\d{{1,5}}){{0,3}}[a-z]{{0,2}})",
+            r"(?i:argon2(?:id|i|d)|bcrypt|scrypt|pbkdf2\w*|pkcs[#-]?\d{1,2}|x\.?509|hs256|a256gcm|1password|2fa|mfa|u2f|k8s|i18n"
+            r"|l10n|a11y|p2p|b2b|b2c|e2e|3d|4k|5g|s3|r2|utf-?8|oauth2?|auth0|base64\w{0,8}|base32|base58|ssh-(?:rsa|ed25519|dss)"
+            r"|ecdsa-sha2-\S*|wpa2-psk|wpa3-sae|sha2?-?\d{3}\w{0,12}|aes-?\d{3}(?:-\w{2,8})?|rsa-?\d{4}|ed25519|secp256k1"
+            r"|curve25519|x25519|md5|sha1|h2o|y2k|web3|office365|microsoft365|m365|ms365)",
+            # Names of character sets and collations; what is said of a secret: "SOPS-encrypted".
+            r"(?i:(?:utf8(?:mb[34])?|utf16|ucs2|latin\d|cp\d{3,4}|ltsc\d{4}|(?:sql_)?latin1_general|iso-?8859-\d{1,2})(?:_[a-z0-9]{1,12}){0,6})",
+            r"[A-Za-z][A-Za-z0-9]{1,20}-(?:encrypted|hashed|protected|signed|managed|scoped|based|bound|only|side)",
+            r"[A-Z][A-Z0-9]{1,9}-\d{1,6}|#\d{1,9}|[A-Z]{1,3}\d{1,3}|§\d{1,4}\w?",
+            r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]{1,30}){1,8}",
+            r"[A-Za-z_$][\w.$]{0,60}\(.{0,80}|[A-Za-z_$][\w$]{0,60}(?:\.[A-Za-z_$][\w$]{0,60}){1,8}",
+            r"[A-Za-z_][\w.]{0,60}(?:\[[^\]]{0,40}\]?)+|[A-Za-z]{1,40}[*+?|][A-Za-z]{0,40}",
+            r"[a-z_.]{1,40}=[^=]{1,60}",
+            r"(?i:wpa\d?-[a-z]{2,12})",
+            r":{0,2}[a-z-]{2,24}\{.{0,100}",
+            r"(?i:[a-z]{1,30}n't|[a-z]{1,30}['’][a-z]{1,4})",
+        )
+    )
+    + r"|\W+"
+)
+
+
+@lru_cache(maxsize=1)
+def _ordinary_words() -> frozenset[str]:
+    return frozenset(word for row in rows("nonsecrets.txt") for word in row)
+
+
+def is_said(word: str) -> bool:
+    """Whether the word describes a password without revealing it."""
+    return word.casefold() in _ordinary_words()
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether the value is a placeholder: `<password>`, `$TOKEN`, `your-key`."""
+    return _PLACEHOLDER.match(value[:_LONGEST_PLACEHOLDER]) is not None
+
+
+def is_masked(value: str) -> bool:
+    """Whether the value is masked, at least at its end."""
+    return _MASKED.search(value) is not None
+
+
+def is_ordinary(value: str) -> bool:
+    """Whether the value only looks mixed: a date, a path, an address, a technical term."""
+    if len(value) > _LONGEST_PLACEHOLDER or _ORDINARY.fullmatch(value) is None:
+        return False
+    # A key in base64 may have strokes, as a path has.
+    return not (len(value) >= _LONG_RANDOM and _BASE64.fullmatch(value) and changes(value) >= _KEY_CHANGES)
+
+
+def is_file_or_host(value: str) -> bool:
+    """Whether the value is the name of a file or of a host."""
+    return _FILE_OR_HOST.fullmatch(value) is not None
+
+
+def is_public_address(value: str) -> bool:
+    """Whether the value is an address of a blockchain, which its owner gives to everybody: of Bitcoin and its kin, of Ethereum."""
+    return _ADDRESS.fullmatch(value) is not None and (value[0] not in _CHECKED or _is_base58_address(value))
+
+
+def _is_base58_address(value: str) -> bool:
+    """Whether the last four bytes are the checksum of a version and a hash of twenty bytes."""
+    number = 0
+    for char in value:
+        number = number * 58 + _BASE58.index(char)
+    if number >= 1 << 8 * _ADDRESS_BYTES:
+        return False
+    raw = number.to_bytes(_ADDRESS_BYTES, "big")
+    return sha256(sha256(raw[:-4]).digest()).digest()[:4] == raw[-4:]
+
+
+def changes(value: str) -> float:
+    """The share of places where small letters, capitals, digits and signs follow one another."""
+    kinds = value.translate(_CLASSES)
+    return sum(map(ne, kinds, kinds[1:])) / (len(kinds) - 1) if len(kinds) > 1 else 0.0
+
+
+def is_passphrase(value: str) -> bool:
+    """Whether the value is words joined by one sign, as a generator of passphrases joins them: `otter-candle-brick-7`.
+
+    Names of things are joined so too, so it counts only where a password is given, and a word of such names rules it out.
+    """
+    joined = _JOINED.fullmatch(value)
+    if joined is None:
+        return False
+    parts = value.split(joined["sign"])
+    if joined["sign"] != "-" and (not value.islower() or _FILE_OR_HOST.fullmatch(value)):
+        return False
+    spoken = [part.casefold() for part in parts if not part.isdigit()]
+    enough = parts[-1].isdigit() or len(spoken) >= _MIN_WORDS
+    return enough and not any(is_said(part) or part in _PARTS_OF_NAMES for part in spoken)
+
+
+def likeness(value: str) -> Likeness:
+    """How much a string looks like a credential, by its own shape."""
+    return _known_likeness(value) if len(value) <= _REMEMBERED else _likeness(value)
+
+
+@lru_cache(maxsize=4096)
+def _known_likeness(value: str) -> Likeness:
+    return _likeness(value)
+
+
+def _likeness(value: str) -> Likeness:
+    if len(value) < 4 or is_said(value) or is_placeholder(value) or is_public_address(value):
+        return Likeness.NOT
+    if value.isalpha() or value.isdigit():
+        return Likeness.WORD
+    if is_ordinary(value):
+        return Likeness.NOT
+    parts = [part for part in _SEPARATORS.split(value.strip("-_./:")) if part]
+    if _refers(parts):
+        return Likeness.NOT
+    if not parts or all(_is_word(part) for part in parts):
+        return Likeness.WORD
+    return _judge_mixed(value)
+
+
+def _refers(parts: list[str]) -> bool:
+    """Whether joined words say where a secret is or what it must be: `from-env`, `see-1password`."""
+    if all(is_said(part) for part in parts):
+        return len(parts) > 1
+    rest = [part for part in parts if part not in _POINTERS]
+    return len(rest) < len(parts) and all(part.isalpha() and part.islower() for part in rest)
+
+
+def _is_word(part: str) -> bool:
+    return part.isdigit() or (part.isalpha() and (part[1:].islower() or part.isupper() or len(part) == 1))
+
+
+def _judge_mixed(value: str) -> Likeness:
+    inner = value[:-1]
+    signs = sum(char in _SIGNS for char in inner)
+    kinds = "".join("d" if c.isdigit() else "s" if c in _SIGNS else "l" if c.isalpha() else "" for c in value)
+    changes = sum(one != other for one, other in itertools.pairwise(kinds))
+    digit, lower, upper = "d" in kinds, any(c.islower() for c in value), any(c.isupper() for c in value)
+    if (len(value) >= 6 and signs and digit and "l" in kinds) or (len(value) >= 8 and digit and changes >= 3):
+        return Likeness.SURE
+    if len(value) >= 8 and lower and upper and digit and (changes >= 2 or value[-1] in _SIGNS):
+        return Likeness.SURE
+    if len(value) >= _MIN_RANDOM_CHARS and is_random(value):
+        return Likeness.SURE
+    if ("l" in kinds and digit) or signs or value[-1] in "!#$%&*":
+        return Likeness.LIKELY
+    return Likeness.WORD
+
+
+def is_random(value: str) -> bool:
+    """Whether letters and digits mix as in a random string: many digits, or length and entropy that no identifier has."""
+    digits = sum(map(value.count, "0123456789"))
+    if not 0 < digits < len(value) or is_masked(value) or not any(char.isalpha() for char in value):
+        return False
+    if digits >= _MIN_DIGITS * len(value):
+        return entropy(value) >= _MIN_ENTROPY
+    return len(value) >= _LONG_RANDOM and entropy(value) >= _HIGH_ENTROPY
+
+
+def trim_value(raw: str, text: str, end: int) -> str:
+    """A value without the signs that end its sentence or close its quotation; `end` is where it ends in the text.
+
+    Where the sentence goes on, an exclamation or question mark is part of the value.
+    """
+    value = raw.rstrip(_TRAILING)
+    goes_on = len(raw) == len(value) + 1 and raw[-1] in "!?" and _GOES_ON.match(text, end) is not None
+    return raw if goes_on else value
+
+
+def entropy(value: str) -> float:
+    """Bits per character."""
+    total = len(value)
+    return -sum(count / total * math.log2(count / total) for count in Counter(value).values())

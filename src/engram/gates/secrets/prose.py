@@ -8,14 +8,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC_PREFIXES
-from engram.gates.secrets.forms import Hints, Secret, join_overlaps, join_windows
-from engram.gates.secrets.values import (
+from engram.gates.secrets.forms import (
+    Hints,
+    Secret,
     is_file_or_host,
     is_masked,
     is_ordinary,
     is_placeholder,
     is_public_address,
     is_said,
+    join_overlaps,
+    join_windows,
     likeness,
 )
 from engram.model.lazy import lazy_pattern

@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import chain, count, islice
 from typing import Any
 
-from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
+from engram.gates.proposal import RECORD_SEPARATOR, label_fields, label_items, strings, texts
 from engram.gates.secrets.assignments import find_named_values
+from engram.gates.secrets.bare_secrets import high_entropy, recovery_codes, seed_phrases
 from engram.gates.secrets.credentials import (
     continued_key,
     ends_in_key,
@@ -21,34 +22,28 @@ from engram.gates.secrets.credentials import (
     private_keys,
     warned_codes,
 )
+from engram.gates.secrets.exemptions import NOTHING_ALLOWED, AllowedValues, shorten_repetitions
 from engram.gates.secrets.forms import (
     NAMES,
     SHAPES,
     Hints,
+    Likeness,
     Secret,
     columns,
     hints_in,
-    join_overlaps,
-    join_windows,
-    without_overlaps,
-    words_in,
-)
-from engram.gates.secrets.high_entropy import high_entropy
-from engram.gates.secrets.numbers import numbers
-from engram.gates.secrets.prose import judge_spans, tagged_spans
-from engram.gates.secrets.recovery_codes import recovery_codes
-from engram.gates.secrets.repetition import shorten_repetitions
-from engram.gates.secrets.seed_phrases import seed_phrases
-from engram.gates.secrets.values import (
-    Likeness,
     is_masked,
     is_passphrase,
     is_placeholder,
     is_said,
+    join_overlaps,
+    join_windows,
     likeness,
     trim_value,
+    without_overlaps,
+    words_in,
 )
-from engram.gates.shape import RECORD_SEPARATOR, label_fields, label_items, strings, texts
+from engram.gates.secrets.numbers import numbers
+from engram.gates.secrets.prose import judge_spans, tagged_spans
 from engram.model.errors import InvalidInput, SecretRefused
 from engram.model.lazy import fields, is_dataclass
 from engram.model.memory import Memory

@@ -12,7 +12,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
+from engram.gates.proposal import strings
+from engram.gates.secrets.exemptions import NOTHING_ALLOWED, AllowedValues
 from engram.gates.secrets.scan import (
     continued_key,
     ends_in_key,
@@ -25,15 +26,11 @@ from engram.gates.secrets.scan import (
     secrets_problem,
     suspects,
 )
-from engram.gates.shape import strings
 from engram.model.errors import SecretRefused
-from engram.model.event import Event, Session
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.model.task import Checkpoint, Job, TaskRun
-from engram.model.usage import Use
-from engram.store.new_events import NewEvent
-from engram.store.screen import MAX_SCREENED_EVENTS, Decider
+from engram.model.records import Checkpoint, Event, Job, Session, TaskRun, Use
+from engram.store.intake import MAX_SCREENED_EVENTS, Decider, NewEvent
 
 __all__ = ["SecretScreen"]
 

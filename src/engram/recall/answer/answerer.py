@@ -56,7 +56,6 @@ from engram.recall.cutoff import (
     nearest_hits,
     put_evidence_last,
 )
-from engram.recall.expansion import BY_RULES
 from engram.recall.freshness import (
     Replacements,
     find_other_tense,
@@ -65,9 +64,9 @@ from engram.recall.freshness import (
     put_change_first,
     put_current_first,
 )
-from engram.recall.outdated import may_answer
 from engram.recall.parse import ParsedQuestion
-from engram.recall.query import SearchQuery, is_selected
+from engram.recall.query import SearchQuery, is_selected, may_answer
+from engram.recall.questions import BY_RULES
 from engram.recall.search import Searcher
 from engram.recall.trace import TracedAnswer, drop_hits, first_hits
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -76,8 +75,7 @@ from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms, tokens
-from engram.text.verbs import is_past, kind_of, revises
-from engram.text.word_tables import word_class
+from engram.text.words import is_past, kind_of, revises, word_class
 
 MOST_SUPERSEDED = 5_000
 """The most superseded memories read for what changed in a window, newest first."""

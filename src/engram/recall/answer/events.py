@@ -30,8 +30,7 @@ from engram.text.entities import entities
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms, tokens
-from engram.text.verbs import is_act, is_past, kind_of
-from engram.text.word_tables import word_class
+from engram.text.words import is_act, is_past, kind_of, word_class
 
 __all__ = [
     "AS_GOOD_SHARE",

@@ -29,19 +29,17 @@ from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, is_selected
 from engram.recall.search import Searcher
 from engram.recall.trace import drop_hits
-from engram.rules.eligibility import is_effective
+from engram.rules.lifecycle import is_effective
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.scopes import GLOBAL, USER
 from engram.store.protocol import LIVE_STATUSES, Filters, Store
 from engram.store.records import sort_versions, start_of
 from engram.text.entities import entities
-from engram.text.stems import stem
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.time.zone import local
 from engram.text.tokens import query_terms, tokens
-from engram.text.verbs import is_past, kind_of, revises
-from engram.text.word_tables import word_class
+from engram.text.words import is_past, kind_of, revises, stem, word_class
 
 __all__ = [
     "EVERY_VERSION",

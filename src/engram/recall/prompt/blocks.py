@@ -9,9 +9,8 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.cutoff import INJECT_FLOOR, is_about, put_evidence_last
-from engram.recall.outdated import may_answer
 from engram.recall.prompt.budget import AssembledPrompt, BudgetItem, Counter, PromptSection, assemble
-from engram.recall.query import SearchQuery
+from engram.recall.query import SearchQuery, may_answer
 from engram.recall.recaller import Recall, label_of, remark_of
 from engram.recall.search import Searcher
 from engram.recall.task_memories import TaskMemoryFinder

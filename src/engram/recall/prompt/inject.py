@@ -9,9 +9,8 @@ from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.types import type_or_default
 from engram.recall.freshness import Replacements
 from engram.rules import numbers as n
-from engram.rules.eligibility import Eligibility, eligibility
+from engram.rules.lifecycle import Eligibility, eligibility, link_strength
 from engram.rules.sources import EVIDENCE
-from engram.rules.strength import link_strength
 from engram.text.display import longest_fitting, notice, quote_text, safe_word
 
 NOT_FOLLOWED = frozenset({"contradicts", "valid_elsewhere"})

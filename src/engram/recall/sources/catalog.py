@@ -1,28 +1,371 @@
-"""The catalog of a directory's sources: finds them, keeps their index up to date by stat, and searches it."""
+"""The catalog of a directory's sources: finds them, keeps their index up to date by stat, and searches it. The index is one disposable SQLite file for each user."""
 
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from datetime import datetime, timedelta
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from engram.agents.registry import all_agents
-from engram.agents.sources.documents import Documents
-from engram.agents.sources.instructions import find_instructions
+from engram.agents.agent import all_agents
+from engram.agents.sources.documents import Documents, Source, SourceHit, SourcePassage, find_instructions
 from engram.agents.sources.places import SourcePlaces, real_folder
-from engram.agents.sources.source import Source, SourceHit
 from engram.agents.transcripts.session import Problems
+from engram.disk import boot_id
+from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import cached_property, dataclass, field, replace
-from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
 from engram.recall.sources.sessions import find_sessions, is_here
-from engram.store.protocol import Progress
+from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Progress
+from engram.store.sql import named_statements
+from engram.store.sqlite.connection import connect, split_statements, write_transaction
+from engram.store.sqlite.search import best_rows, document_frequencies
+from engram.store.sqlite.writer import Matrix
 from engram.text.time.zone import SYSTEM
+from engram.text.tokens import prune_terms
 
 if TYPE_CHECKING:
+    from engram.embedding.static import StaticEmbedder
+    from engram.embedding.vectors import Vectors
     from engram.recall.query import SearchQuery
-    from engram.recall.sources.reader import ReadSource
+    from engram.recall.sources.reader import PassageRow, ReadSource
+
+INDEX_VERSION = 4
+"""Of the schema, of how sources are cut, redacted, tokenized and embedded: a change of any of them is a new file."""
+_SCHEMA = Path(__file__).with_name("schema.sql")
+_NEAREST = 256
+"""Passages nearest to a question of any kind, among which those of most kinds are."""
+
+
+@cache
+def _statements() -> dict[str, str]:
+    return named_statements(Path(__file__).with_name("statements.sql").read_text("utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedSource:
+    """What the index knows about a source."""
+
+    number: int
+    stamp: str
+    directory: str
+    loaded: bool
+    title: str
+
+
+class WantedPassages:
+    """The passages of the wanted sources: of each source the numbers in a row that it was given, and its kind, in order."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int, str]] = ()) -> None:
+        self._ranges = ranges
+        self._begins = [first for first, _, _ in ranges]
+
+    def kind(self, number: int) -> str:
+        """The kind of a passage; "" for one that is not wanted."""
+        at = bisect_right(self._begins, number) - 1
+        return self._ranges[at][2] if at >= 0 and number < self._ranges[at][1] else ""
+
+    def numbers(self, kinds: Sequence[str]) -> list[int]:
+        """Every passage of these kinds."""
+        return [n for first, end, kind in self._ranges if kind in kinds for n in range(first, end)]
+
+    def first(
+        self, found: Iterable[tuple[int, float]], groups: Sequence[Sequence[str]], limit: int
+    ) -> Iterator[tuple[int, float]]:
+        """The first so many of each group of kinds."""
+        known = {kind for _, _, kind in self._ranges}
+        left = {tuple(kinds): limit for kinds in groups if not known.isdisjoint(kinds)}
+        for number, score in found:
+            if not left:
+                return
+            kind = self.kind(number)
+            for kinds in [kinds for kinds in left if kind in kinds]:
+                yield number, score
+                left[kinds] -= 1
+                if not left[kinds]:
+                    del left[kinds]
+
+
+class SourceIndex:
+    """The passages of sources, to be searched. `wanted` are the sources that searches use."""
+
+    def __init__(self, connection: sqlite3.Connection, vectors: Path | None = None, warning: str = "") -> None:
+        self._db = connection
+        self._vector_file = vectors
+        """The vectors as one mapped file, a cache of those in the database; None where nothing is kept."""
+        self._matrix = Matrix(vectors, _embedder().dim) if vectors is not None else None
+        self.warning = warning
+        """Why the index is not kept; "" where it is."""
+        self._wanted: dict[int, Source] = {}
+
+    @classmethod
+    def open(cls, cache_folder: Path) -> Self:
+        """The user's index; one in memory, for this call alone, where it cannot be kept on disk."""
+        path = cache_folder / "sources" / f"v{INDEX_VERSION}" / "index.db"
+        try:
+            if not path.exists():
+                _remove_older(path.parent.parent)
+            connection, _ = connect(path, _SCHEMA)
+            name = connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0]
+            # After a power loss the file may lack pages that the database has, so that each boot makes its own.
+            return cls(connection, path.with_name(f"vectors-{name}-{boot_id()[:8]}.f32"))
+        except (StoreReadOnly, StoreBusy, OSError, sqlite3.Error) as error:
+            return cls.in_memory(f"The index of sources is not kept: {error}")
+
+    @classmethod
+    def in_memory(cls, warning: str = "") -> Self:
+        """An index that ends with the process."""
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        for statement in split_statements(_SCHEMA.read_text("utf-8")):
+            connection.execute(statement)
+        return cls(connection, None, warning)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the next call finds what this one has read."""
+        return not self.warning
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def indexed_sources(self, keys: Collection[str]) -> dict[str, IndexedSource]:
+        """What is known about the sources with these names, by name."""
+        rows = self._rows("known", json.dumps(list(keys)))
+        return {
+            name: IndexedSource(number, stamp, directory, bool(loaded), title)
+            for number, name, stamp, directory, loaded, title in rows
+        }
+
+    def put(self, sources: "Sequence[ReadSource]", at: datetime) -> None:
+        """Replace what is known about sources, in one transaction."""
+        with self._writing():
+            for read in sources:
+                self._put_passages(self._put_source(read, at), read.rows)
+
+    def _put_source(self, read: "ReadSource", at: datetime) -> int:
+        source = read.source
+        for (number,) in self._rows("number", key_of(source)).fetchall():
+            self._drop(number)
+        made = self._rows(
+            "put_source", key_of(source), source.kind, _storable(str(source.path)), read.title or source.title,
+            stamp_of(source), read.directory, read.is_loaded, at.timestamp(),
+        )  # fmt: skip
+        assert made.lastrowid is not None
+        return made.lastrowid
+
+    def _put_passages(self, source: int, rows: "Sequence[PassageRow]") -> None:
+        if not rows:
+            return
+        begin = int(next(self._rows("following"))[0])
+        numbered = list(enumerate(rows, begin))
+        terms = [(n, row.statement, row.about, "") for n, row in numbered]
+        self._run_many(
+            "put_doc",
+            [(n, source, n - begin, row.section, row.text, row.moment, row.vector) for n, row in numbered],
+        )
+        self._run_many("put_texts", terms)
+        self._run_many("put_words", terms)
+        if self._matrix is not None and self._matrix.exists:
+            self._matrix.write([n for n, _ in numbered], _vectors([row.vector for row in rows]))
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Remove sources that are gone."""
+        with self._writing():
+            for number in numbers:
+                self._drop(number)
+
+    def _drop(self, number: int) -> None:
+        for row in self._rows("texts_of", number):
+            self._db.execute(_statements()["drop_words"], row)
+        for name in ("drop_texts", "drop_docs", "drop_source"):
+            self._db.execute(_statements()[name], (number,))
+
+    def unchecked_sources(self, before: datetime, most: int) -> list[tuple[int, str]]:
+        """Some sources that nobody has asked for since then, with their paths."""
+        return [(number, path) for number, _, path in self._rows("unchecked", before.timestamp(), most)]
+
+    def note_checked(self, numbers: Iterable[int], at: datetime) -> None:
+        """Remember that sources were looked at."""
+        with self._writing():
+            self._db.execute(_statements()["checked"], (at.timestamp(), json.dumps(list(numbers))))
+
+    def want(self, sources: Mapping[int, Source]) -> None:
+        """Choose the sources that searches use, by their numbers."""
+        self._wanted = dict(sources)
+
+    # -- retrieval
+
+    def candidates(
+        self, terms: Sequence[str], vector: "Vectors", groups: Sequence[Sequence[str]], limit: int
+    ) -> Candidates:
+        """What each retriever finds among the wanted sources, the best of each group of kinds."""
+        total = int(next(self._rows("total"))[0])
+        frequency = document_frequencies(self._db, terms, total)
+        kept = prune_terms(frequency)
+        passages = self._wanted_passages()
+        by_words = self._lexical(kept) if kept else []
+        return Candidates(
+            sorted(passages.first(by_words, groups, limit), key=_by_score),
+            sorted(self._semantic(passages, vector, groups, limit), key=_by_score),
+            total=total,
+            frequency=frequency,
+            pruned=tuple(term for term in frequency if term not in kept),
+        )
+
+    def _wanted_passages(self) -> WantedPassages:
+        ranges = self._rows("ranges", json.dumps(list(self._wanted)))
+        return WantedPassages([(first, end, self._wanted[source].kind) for source, first, end in ranges])
+
+    def _lexical(self, terms: Sequence[str]) -> "Iterable[tuple[int, float]]":
+        """Every passage with one of the terms, by BM25. The terms' postings are bounded, so one pass serves all kinds."""
+        match = " OR ".join(f'"{term}"' for term in terms)
+        weights = ", ".join(map(str, FIELD_WEIGHTS[:3]))  # a source has no cues
+        return self._db.execute(_statements()["lexical"].replace("WEIGHTS", weights), (match,))
+
+    def _semantic(
+        self, passages: WantedPassages, vector: "Vectors", groups: Sequence[Sequence[str]], limit: int
+    ) -> Iterator[tuple[int, float]]:
+        """The passages of each group that are nearest to a vector: an exact scan."""
+        from engram.embedding.vectors import scores
+
+        rows = self._vectors()
+        of_all = scores(rows, vector)
+        top = best_rows(of_all, _NEAREST)
+        nearest = list(zip(top.tolist(), of_all[top].tolist(), strict=True))
+        for kinds in groups:
+            found = list(passages.first(nearest, [kinds], limit))
+            if len(found) < limit and len(nearest) < len(rows):
+                numbers = [n for n in passages.numbers(kinds) if n < len(rows)]
+                of_kinds = scores(rows[numbers], vector)
+                found = [(numbers[at], float(of_kinds[at])) for at in best_rows(of_kinds, limit)]
+            yield from ((n, score) for n, score in found if score != 0)
+
+    def _vectors(self) -> "Vectors":
+        """The vectors of all passages, row n of passage n."""
+        import numpy as np
+
+        from engram.embedding.static import DIMENSIONS
+
+        count = int(next(self._rows("last"))[0] or 0) + 1
+        if self._matrix is not None:
+            with suppress(OSError):
+                if not self._matrix.exists:
+                    self._fill(self._matrix, count)
+                return self._matrix.rows(count)
+        rows = np.zeros((count, DIMENSIONS), dtype=np.float32)
+        for numbers, vectors in self._stored_vectors():
+            rows[numbers] = vectors
+        return rows
+
+    def _fill(self, matrix: Matrix, count: int) -> None:
+        """Make the file of vectors. Nobody adds passages meanwhile: their vectors would be missing in it."""
+        with self._writing():
+            matrix.fill(self._stored_vectors(), count)
+        assert self._vector_file is not None
+        for old in self._vector_file.parent.glob("vectors-*.f32"):
+            if old != self._vector_file:
+                old.unlink(missing_ok=True)
+
+    def _stored_vectors(self) -> "Iterator[tuple[list[int], Vectors]]":
+        import numpy as np
+
+        rows = self._rows("vectors")
+        while some := rows.fetchmany(4096):
+            flat = np.frombuffer(b"".join(blob for _, blob in some), dtype=np.float16).astype(np.float32)
+            yield [n for n, _ in some], flat.reshape(len(some), -1)
+
+    def passages_by_number(self, numbers: Sequence[int]) -> dict[int, tuple[Source, SourcePassage]]:
+        """Passages by their numbers, each with its source."""
+        made = {}
+        for n, source, section, text, moment in self._rows("found", json.dumps(list(numbers))):
+            at = datetime.fromtimestamp(moment, UTC) if moment is not None else None
+            made[n] = (self._wanted[source], SourcePassage(text, section, at))
+        return made
+
+    # -- what the ranking reads
+
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
+        """None: every passage is ranked by itself, since it was cut to be one thing."""
+        return {}
+
+    def passages(
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
+        """These passages and their vectors."""
+        rows = list(self._rows("passages", json.dumps(list(numbers))))
+        placed = [IndexedPassage(n, (*terms,), "", 0, moment, True) for n, *terms, moment, _ in rows]
+        return placed, _vectors([blob for *_, blob in rows])
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors by the bundled embedder."""
+        return _embedder().embed(texts)
+
+    def embedder_name(self) -> str:
+        """The bundled embedder's name."""
+        return _embedder().name
+
+    def _rows(self, name: str, *values: object) -> "sqlite3.Cursor":
+        return self._db.execute(_statements()[name], values)
+
+    def _run_many(self, name: str, rows: Sequence[tuple[object, ...]]) -> None:
+        self._db.executemany(_statements()[name], rows)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with write_transaction(self._db):
+            yield
+
+
+def _remove_older(folder: Path) -> None:
+    """Remove the indexes of earlier versions, which nothing reads any more."""
+    import shutil
+
+    for version in range(1, INDEX_VERSION):
+        shutil.rmtree(folder / f"v{version}", ignore_errors=True)
+
+
+def key_of(source: Source) -> str:
+    """A source's name as it is stored: a path may have bytes that are no text."""
+    return _storable(source.name)
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def stamp_of(source: Source) -> str:
+    """A source's stamp as it is stored."""
+    return f"[{', '.join(map(str, source.stamp))}]"
+
+
+@cache
+def _embedder() -> "StaticEmbedder":
+    from engram.embedding.static import StaticEmbedder
+
+    return StaticEmbedder()
+
+
+def _vectors(blobs: Sequence[bytes | None]) -> "Vectors":
+    """Vectors as they are stored, zero for those that are not."""
+    import numpy as np
+
+    from engram.embedding.static import DIMENSIONS
+
+    rows = np.zeros((len(blobs), DIMENSIONS), dtype=np.float32)
+    for row, blob in zip(rows, blobs, strict=True):
+        if blob is not None:
+            row[:] = np.frombuffer(blob, dtype=np.float16)
+    return rows
+
+
+def _by_score(pair: tuple[int, float]) -> tuple[float, int]:
+    return -pair[1], pair[0]
+
 
 MAX_READING_SECONDS = 17.0
 """How long one call may read sources that are new; the rest waits for the next call."""

@@ -5,13 +5,10 @@ from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 
-from engram.agents.agent import CodingAgent
-from engram.agents.registry import agents_with_sessions, find_agent, session_store
+from engram.agents.agent import CodingAgent, agents_with_sessions, find_agent, session_store
+from engram.agents.sources.documents import Source
 from engram.agents.sources.places import SourcePlaces
-from engram.agents.sources.source import Source
-from engram.agents.transcripts.session import Problems, StoredSession
-from engram.agents.transcripts.stores import reader_of
-from engram.agents.transcripts.transcript import TranscriptTurn
+from engram.agents.transcripts.session import Problems, StoredSession, TranscriptTurn, reader_of
 from engram.model.lazy import dataclass
 from engram.text.display import cut, safe_word
 
@@ -119,8 +116,8 @@ def _size(turn: TranscriptTurn, text: str) -> int:
 
 def _redact_turns(kept: Collection[tuple[TranscriptTurn, str]]) -> list[SpokenLine]:
     """The turns as they may be shown. All are searched for secrets at once, which costs half of searching each."""
+    from engram.gates.proposal import RECORD_SEPARATOR
     from engram.gates.secrets.scan import redact
-    from engram.gates.shape import RECORD_SEPARATOR
     from engram.sessions.observations import make_storable
 
     texts = redact(RECORD_SEPARATOR.join(text for _, text in kept))[0].split(RECORD_SEPARATOR)

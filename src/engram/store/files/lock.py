@@ -1,4 +1,4 @@
-"""One writer at a time: a blocking flock with a deadline, on a file nothing else opens."""
+"""One writer at a time: a blocking flock with a deadline, on a file nothing else opens; and the temporary files that killed writers left (those next to memory files are left to `file_repair`)."""
 
 import contextlib
 import fcntl
@@ -7,10 +7,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from engram.disk import FILE_MODE, open_plain
+from engram.disk import FILE_MODE, find_temporary, open_plain, remove_leftovers
 from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.store.home import Home
 
 DEFAULT_DEADLINE = 30.0
 LONG_WAIT_SECONDS = 1.0
@@ -157,3 +159,25 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def remove_home_leftovers(home: Home) -> None:
+    """Remove what killed processes left in the folders of a store; what a running process writes stays."""
+    for folder in _folders(home):
+        remove_leftovers(folder)
+
+
+def remaining_leftovers(home: Home) -> list[str]:
+    """A line for each temporary file that was not removed, because its writer may still be running."""
+    return [
+        f"{path}: another process, maybe on another machine, may be writing it; purge again when it is gone"
+        for folder in _folders(home)
+        for path in find_temporary(folder)
+    ]
+
+
+def _folders(home: Home) -> Iterator[Path]:
+    """The folders of a store that have its small files and logs."""
+    yield from (home.root, home.journal, home.usage, home.ledger, home.tasks, home.quarantine, home.state)
+    with suppress(OSError), os.scandir(home.state) as entries:
+        yield from [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]

@@ -13,20 +13,18 @@ from urllib.parse import quote
 
 from engram.disk import MALFORMED, read_bytes
 from engram.model.errors import EngramError, StoreCorrupt, StoreError
-from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
-from engram.model.usage import Use
+from engram.model.records import Event, Use
 from engram.store.files import memories
 from engram.store.files.lock import WriterLock
-from engram.store.files.log.journal import AfterImage, Journal, JournalLine, Position
+from engram.store.files.log.journal import AfterImage, Journal, JournalLine, Position, Usage
 from engram.store.files.log.ledger import Ledger
-from engram.store.files.log.usage import Usage
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.reconcile.team_trust import is_team
+from engram.store.files.reconcile.folders import is_team
+from engram.store.files.states import named
 from engram.store.files.states import named as named_states
-from engram.store.files.states import sessions as session_files
-from engram.store.files.states import tasks as task_files
-from engram.store.files.states import verdicts
+from engram.store.files.states import work as session_files
+from engram.store.files.states import work as task_files
 from engram.store.files.store.purge_plan import has_unfinished_purge
 from engram.store.home import Home
 from engram.store.migration.records import (
@@ -153,9 +151,9 @@ class FilesSource:
             verdicts=list(_verdicts(self.home)),
             tombstones=self._purged,
             numbers=highest_numbers(self._latest),
-            paused=verdicts.is_paused(self.home),
+            paused=named.is_paused(self.home),
             tasks=runs,
-            checkpoints=[point for task in runs for point in task_files.checkpoints(self.home, task.id)],
+            checkpoints=[point for task in runs for point in task_files.load_checkpoints(self.home, task.id)],
             jobs=task_files.all_jobs(self.home),
             states=dict(named_states.all_states(self.home)),
         )
@@ -301,7 +299,7 @@ def _memory_files(home: Home) -> Iterator[str]:
 
 def _verdicts(home: Home) -> Iterator[GateVerdict]:
     try:
-        lines = read_bytes(home.state / verdicts.VERDICTS_FILE).decode("utf-8", "replace").splitlines()
+        lines = read_bytes(home.state / named.VERDICTS_FILE).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:

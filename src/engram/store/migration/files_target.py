@@ -19,33 +19,30 @@ from typing import TYPE_CHECKING, Any
 
 from engram.disk import UNREADABLE, append_durably, read_bytes, replace_file, sync_path, torn_tail
 from engram.model.errors import EmbedderError, Refused, StoreReadOnly
-from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.model.usage import Use
+from engram.model.records import Event, Use
+from engram.store.defaults import random_hex, utc_now
 from engram.store.documents import meaning_digest
 from engram.store.files import memories
 from engram.store.files.lock import WriterLock
 from engram.store.files.log import journal
-from engram.store.files.log.journal import Journal
+from engram.store.files.log.journal import MARK_FILE, Journal, Usage
 from engram.store.files.log.ledger import Ledger
-from engram.store.files.log.mark import MARK_FILE
-from engram.store.files.log.usage import Usage
 from engram.store.files.memories import stamp_of
-from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.index_state import IndexContext
+from engram.store.files.states import named
 from engram.store.files.states import named as named_states
-from engram.store.files.states import sessions as session_files
-from engram.store.files.states import tasks as task_files
-from engram.store.files.states import verdicts
+from engram.store.files.states import work as session_files
+from engram.store.files.states import work as task_files
 from engram.store.home import Home, open_home
 from engram.store.migration.records import JournalRecord, MemoryImage, MigrationState, StateSnapshot, VectorsById
 from engram.store.protocol import Progress
 from engram.store.records import from_image
-from engram.store.sources import random_hex, utc_now
 from engram.store.sqlite.index import Index
 from engram.store.sqlite.writer import from_blob, to_blob
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder, Vectors
+    from engram.embedding.vectors import Embedder, Vectors
 
 
 _FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
@@ -206,15 +203,15 @@ class FilesTarget:
         """Write sessions, tasks, small states, verdicts and the pause. Tombstones and numbers are in the journal."""
         for session in snapshot.sessions:
             session_files.save_session(self._home, session)
-        task_files.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
-        named_states.replace_all(self._home, snapshot.states)
+        task_files.replace_all_tasks(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
+        named_states.replace_all_states(self._home, snapshot.states)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in snapshot.verdicts
         ]
         if lines:
-            replace_file(self._home.state / verdicts.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
-        verdicts.pause(self._home, snapshot.paused)
+            replace_file(self._home.state / named.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
+        named.pause(self._home, snapshot.paused)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses; the offset of each in the file is its position."""

@@ -14,10 +14,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
-from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.model.task import Checkpoint, Job, TaskRun
-from engram.model.usage import Use
+from engram.model.records import Checkpoint, Event, Job, Session, TaskRun, Use
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
 from engram.store.ledger import decode_event, ledger_owner, to_fields
@@ -33,19 +31,18 @@ from engram.store.migration.records import (
     batches,
     make_portable,
 )
-from engram.store.postgres.adapters import from_binary
-from engram.store.postgres.ledger import heads
+from engram.store.postgres.connections import from_binary
 from engram.store.postgres.search import count_slice
 from engram.store.postgres.store import PostgresStore
-from engram.store.postgres.task_store import checkpoint_values, job_columns, session_values, task_values
-from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
+from engram.store.postgres.transaction import DocumentRow, chunks, columns, memories_work, to_json, write_documents
+from engram.store.postgres.work import checkpoint_values, heads, job_columns, session_values, task_values
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 from engram.store.states import from_text, is_paused, to_text
-from engram.store.tasks import from_fields
+from engram.store.tasks import from_record_fields
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 SETTLE_SECONDS = 10.0
 """How long to wait for transactions that were open when the journal's end was read."""
@@ -127,7 +124,9 @@ class PostgresSource:
             numbers=dict(self._run("all_numbers")),
             paused=is_paused(self._store),
             tasks=self._store.list_records(TaskRun),
-            checkpoints=[from_fields(Checkpoint, json.loads(record)) for (record,) in self._run("all_checkpoints")],
+            checkpoints=[
+                from_record_fields(Checkpoint, json.loads(record)) for (record,) in self._run("all_checkpoints")
+            ],
             jobs=self._store.list_records(Job),
             states={name: from_text(value) for name, value in self._run("all_states")},
         )

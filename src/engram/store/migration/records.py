@@ -13,14 +13,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.errors import EngramError
-from engram.model.event import Event, Session
 from engram.model.lazy import dataclass, field, fields, replace
-from engram.model.task import Checkpoint, Job, TaskRun
-from engram.model.usage import Use
+from engram.model.records import Checkpoint, Event, Job, Session, TaskRun, Use
 from engram.store.records import from_image, image
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 ROWS_PER_BATCH = 1_000
 """Rows per batch: enough to be fast, few enough to fit in memory and to repeat after a crash."""

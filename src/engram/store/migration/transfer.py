@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engram.model.errors import InvalidInput, StoreBusy, StoreError
 from engram.model.lazy import dataclass, field
 from engram.settings import load_settings
-from engram.store.location import Server, owner_config, requested_server
+from engram.store.defaults import Server, owner_config, requested_server, utc_now
 from engram.store.migration.records import (
     DIGEST_BYTES,
     Counts,
@@ -25,10 +25,9 @@ from engram.store.migration.records import (
     make_local,
 )
 from engram.store.protocol import Progress
-from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder
+    from engram.embedding.vectors import Embedder
     from engram.store.migration.files_source import FilesSource
     from engram.store.migration.files_target import FilesTarget
     from engram.store.migration.postgres import PostgresSource, PostgresTarget
@@ -55,7 +54,7 @@ class Endpoint:
         """Its location, safe to show."""
         if self.server is None:
             return str(self.directory)
-        from engram.store.postgres.errors import shown_url
+        from engram.store.postgres.connections import shown_url
 
         return f"{shown_url(self.server.url)} (tenant {self.server.tenant})"
 

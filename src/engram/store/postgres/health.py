@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
-from engram.store.postgres import distribution, neighbours
-from engram.store.postgres.context import TenantContext
-from engram.store.postgres.distribution import Cluster
+from engram.store.postgres import neighbours, schema
+from engram.store.postgres.database import TenantContext
 from engram.store.postgres.schema import (
     LATEST_SCHEMA,
     LEAST_SERVER,
     LEAST_VECTOR,
+    Cluster,
     migrations,
     vector_version,
     version_of,
@@ -39,7 +39,7 @@ def examine_topology(context: TenantContext) -> list[Check]:
 
 def _cluster(context: TenantContext) -> Check:
     with context.database.reading() as connection:
-        cluster = distribution.find_cluster(connection)
+        cluster = schema.find_cluster(connection)
     if cluster is None:
         return Check("cluster", True, "none: one server")
     problem = _distribution_problem(cluster) or _leftover_problem(cluster) or _tenant_name_problem(context)
@@ -47,7 +47,7 @@ def _cluster(context: TenantContext) -> Check:
         return problem
     place = f"Citus {cluster.version}"
     if not cluster.distributed_tables:
-        advice = distribution.obstacle(cluster) or "`engram init` distributes the tables over its nodes"
+        advice = schema.obstacle(cluster) or "`engram init` distributes the tables over its nodes"
         return Check("cluster", True, f"{place}; the store is on this server alone", advice)
     return Check("cluster", True, f"{place}, {len(cluster.distributed_tables)} tables over {_nodes(cluster.nodes)}")
 

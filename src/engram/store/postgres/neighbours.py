@@ -16,14 +16,13 @@ from psycopg import sql
 
 from engram.model.errors import InvalidInput, StoreBusy, StoreDenied
 from engram.model.lazy import dataclass
-from engram.store.postgres.adapters import HalfVector
-from engram.store.postgres.context import TenantContext
-from engram.store.postgres.database import BoundStatement, Database, Row
+from engram.store.postgres.connections import HalfVector
+from engram.store.postgres.database import BoundStatement, Database, Row, TenantContext
 from engram.store.postgres.sql import statement
 from engram.store.protocol import Filters, Progress
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 MAX_EXACT_SEARCH_VECTORS = 20_000
 """Up to this many vectors, an exact search takes no longer than an index scan (16 ms) and misses nothing."""

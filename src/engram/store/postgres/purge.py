@@ -12,15 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError
-from engram.model.event import Event
 from engram.model.memory import Memory
+from engram.model.records import Event
 from engram.store.documents import event_document
-from engram.store.history import ENDED_STATUSES, first_kept_seq
 from engram.store.ledger import PRUNED, Head, blank_event, decode_event, to_fields
-from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_scope
-from engram.store.postgres.task_store import session_of
-from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
+from engram.store.postgres.database import TenantContext
+from engram.store.postgres.transaction import DocumentRow, known_documents, to_json, write_documents
+from engram.store.postgres.work import checkpoint_entry, redaction_entries, session_of, session_scope
 from engram.store.protocol import Image, Store
 from engram.store.purge import (
     QuotingRecord,
@@ -38,6 +36,7 @@ from engram.store.purge import (
     texts_to_remove,
     words_of,
 )
+from engram.store.records import ENDED_STATUSES, first_kept_seq
 from engram.store.reports import Pruned, Purged
 
 _RECORDS_PER_STATEMENT = 500
@@ -45,7 +44,7 @@ _RECORDS_PER_STATEMENT = 500
 Histories = Callable[[Sequence[str]], Mapping[str, Sequence[Image]]]
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 
 OUT_OF_REACH = (

@@ -1,18 +1,22 @@
-"""Makes the index again from the records, and vectors again for a new embedder; searches continue meanwhile."""
+"""Makes the index again from the records, after a change to the folding of text, or with vectors of a new embedder; searches continue meanwhile."""
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
-from engram.model.errors import EmbedderError
+from engram.model.errors import EmbedderError, StoreBusy, StoreDenied, StoreReadOnly
+from engram.model.memory import Memory
 from engram.store.documents import Document, event_document, meaning_digest, memory_document, stored_meaning
 from engram.store.ledger import decode_event
 from engram.store.postgres import neighbours
-from engram.store.postgres.context import CACHE_SECONDS, TenantContext
-from engram.store.postgres.ledger import session_scope
+from engram.store.postgres.database import CACHE_SECONDS, FOLDING_VERSION, TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.write import DocumentRow, vector_columns, write_documents
+from engram.store.postgres.transaction import DocumentRow, vector_columns, write_documents
+from engram.store.postgres.work import session_scope
 from engram.store.protocol import Progress
 from engram.store.records import decode_record
+from engram.text.confusables import fold_text
+from engram.text.translation import translation
 
 EMBEDDED_AT_ONCE = 256
 
@@ -148,3 +152,48 @@ def _documents(context: TenantContext, name: str, rows: list[tuple[str, str]]) -
         else:
             event = decode_event(record)
             yield event_document(event, session_scope(context, event.session))
+
+
+REFOLDED_AT_ONCE = 500
+
+
+def refold(context: TenantContext) -> None:
+    """Write the documents of memories whose folded text differs, unless it was done.
+
+    If this role may not write, or others hold the tables, a later opening does it.
+    """
+    if context.settings.get("folding") == FOLDING_VERSION or not context.database.run(
+        "memory_slice", after="", limit=1
+    ):
+        return
+    with suppress(StoreReadOnly, StoreDenied, StoreBusy):
+        after = ""
+        while after := _refold_slice(context, after):
+            pass
+        with context.database.transaction():
+            context.settings.set(folding=FOLDING_VERSION)
+
+
+def _refold_slice(context: TenantContext, after: str) -> str:
+    """Write the next documents; returns the id of the last memory that was read, "" at the end."""
+    with context.database.transaction():
+        # Locked: otherwise a record changed or purged between reading and writing would return in its old form.
+        slice_ = f"{statement('foldable_slice')} FOR UPDATE"
+        rows = context.database.query(slice_, {"after": after, "limit": REFOLDED_AT_ONCE})
+        changed = [memory for _, record in rows if _is_folded_otherwise(memory := decode_record(record))]
+        documents = [memory_document(memory) for memory in changed]
+        vectors = context.embed([document.meaning for document in documents]) if documents else None
+        write_documents(
+            context.database,
+            [
+                DocumentRow(document, vectors[at] if vectors is not None else None)
+                for at, document in enumerate(documents)
+            ],
+            context.settings.generation,
+        )
+    return rows[-1][0] if rows else ""
+
+
+def _is_folded_otherwise(memory: Memory) -> bool:
+    texts = (memory.statement, memory.situation, memory.rationale, *memory.tags, *memory.cues, *memory.entities)
+    return any(fold_text(text) != text for text in texts) or bool(translation(memory.statement))

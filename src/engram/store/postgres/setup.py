@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreError
-from engram.store.location import checked_url
-from engram.store.sources import utc_now
+from engram.store.defaults import checked_url, utc_now
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder
+    from engram.embedding.vectors import Embedder
     from engram.store.postgres.store import PostgresStore
     from engram.store.postgres.tenants import DueTenants
 
@@ -33,7 +32,7 @@ def open_store(
     """
     _check(url, tenant)
     try:
-        from engram.store.postgres.fold_version import refold
+        from engram.store.postgres.rebuild import refold
         from engram.store.postgres.store import PostgresStore
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
@@ -62,8 +61,7 @@ def open_due_tenants(url: str, kinds: Sequence[str]) -> "DueTenants":
 def upgrade_schema(url: str) -> None:
     """Create the schema, or upgrade it to this version."""
     try:
-        from engram.store.postgres.connections import connect
-        from engram.store.postgres.errors import shown_url, translate_errors
+        from engram.store.postgres.connections import connect, shown_url, translate_errors
         from engram.store.postgres.schema import migrate
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
@@ -77,9 +75,8 @@ def upgrade_schema(url: str) -> None:
 def prepare_server(url: str) -> list[str]:
     """Create or upgrade the schema, and distribute it on a Citus coordinator. Returns a report of the distribution."""
     upgrade_schema(url)
-    from engram.store.postgres import distribution
-    from engram.store.postgres.connections import connect
-    from engram.store.postgres.errors import shown_url, translate_errors
+    from engram.store.postgres import schema as distribution
+    from engram.store.postgres.connections import connect, shown_url, translate_errors
 
     where = shown_url(url)
     with translate_errors(where), connect(url) as connection:
@@ -93,7 +90,7 @@ def _check(url: str, tenant: str) -> None:
 
 
 def _check_readable(url: str) -> None:
-    from engram.store.postgres.errors import is_readable
+    from engram.store.postgres.connections import is_readable
 
     if not is_readable(url):
         raise InvalidInput(
@@ -146,8 +143,7 @@ def _is_current(url: str) -> bool:
 
 def _prepare(url: str, create: bool) -> None:
     from engram.store.postgres import schema
-    from engram.store.postgres.connections import connect
-    from engram.store.postgres.errors import shown_url, translate_errors
+    from engram.store.postgres.connections import connect, shown_url, translate_errors
 
     where = shown_url(url)
     with translate_errors(where), connect(url) as connection:

@@ -11,18 +11,17 @@ from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
 from engram.model.lazy import replace
 from engram.model.logs import Log
 from engram.model.memory import Memory
-from engram.model.usage import RATED, RATED_BY_PERSON, Use
+from engram.model.records import RATED, RATED_BY_PERSON, Use
 from engram.rules.scopes import is_scope_visible
+from engram.store.defaults import random_hex, utc_now
+from engram.store.intake import NoScreen, Screen
 from engram.store.ledger import decode_event
 from engram.store.postgres import search
-from engram.store.postgres.context import Numbers, TenantContext, TenantSettings
-from engram.store.postgres.database import Database, Row
-from engram.store.postgres.filters import where
-from engram.store.postgres.ledger import PostgresLedger
-from engram.store.postgres.search import Statistics
+from engram.store.postgres.database import Database, Numbers, Row, TenantContext, TenantSettings
+from engram.store.postgres.search import Statistics, where
 from engram.store.postgres.sql import statement
-from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of
+from engram.store.postgres.work import PostgresLedger, PostgresTaskStore
 from engram.store.protocol import (
     COMMON_TERM_DOCUMENTS,
     Candidates,
@@ -39,11 +38,9 @@ from engram.store.protocol import (
 )
 from engram.store.records import decode_record, versions_among
 from engram.store.reports import Check, Pruned, Purged, SyncReport
-from engram.store.screen import NoScreen, Screen
-from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder, Vectors
+    from engram.embedding.vectors import Embedder, Vectors
 
 
 ORDER_BY_USE = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, "

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engram.disk import DIRECTORY_MODE, FILE_MODE
 from engram.model.errors import StoreBusy, StoreCorrupt, StoreError, StoreReadOnly
-from engram.rules.strength import fade_strength
+from engram.rules.lifecycle import fade_strength
 from engram.store.documents import record_matches
 from engram.store.sql import named_statements
 

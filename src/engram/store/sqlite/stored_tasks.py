@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from engram.disk import read_bytes, replace_file
-from engram.embedding.plain import BITS, code_of_bytes
+from engram.embedding.word_pieces import BITS, code_of_bytes
 from engram.model.lazy import cached_property, dataclass
 
 Vector = bytes

@@ -6,17 +6,17 @@ from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.embedding.plain import BITS, code_of_bytes
+from engram.embedding.word_pieces import BITS, code_of_bytes
 from engram.model.lazy import replace
 from engram.models.task_vectors import TaskTable
-from engram.rules.cues import situation_with_cues
+from engram.rules.labels import situation_with_cues
 from engram.store.sqlite.search import TASKS, Ranking, best_rows
 from engram.store.sqlite.stored_tasks import MAX_COMPARED_MEMORIES, UNFINISHED_CHANGE, StoredTasks, TasksState
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 __all__ = ["TaskNeighbours"]
 
@@ -61,8 +61,8 @@ class TaskNeighbours:
         """The memories nearest to the vector of a task, the nearest first. `state` is that of the index now."""
         import numpy as np
 
-        from engram.embedding import products
-        from engram.embedding.protocol import unit_rows
+        from engram.embedding import vectors as products
+        from engram.embedding.vectors import unit_rows
 
         self._refresh(db, state)
         if not self._rows:

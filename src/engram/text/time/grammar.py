@@ -14,7 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from engram.text.time import numbers as count
+from engram.text.time import dates as count
 from engram.text.time.calendar import (
     LENGTHS,
     Repeating,
@@ -28,10 +28,10 @@ from engram.text.time.calendar import (
     part_of_day,
     resolve_repeating,
 )
-from engram.text.time.numbers import Amount
+from engram.text.time.dates import Amount
 from engram.text.time.rules import FINER, INSTANT, RULES
 from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of, word_classes
-from engram.text.word_tables import word_class
+from engram.text.words import word_class
 
 __all__ = ["INSTANT", "FoundTime", "Grammar"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from engram.text.time import numbers as count
+from engram.text.time import dates as count
 from engram.text.time.calendar import (
     LENGTHS,
     Repeating,
@@ -28,9 +28,9 @@ from engram.text.time.calendar import (
     week_around,
     weekday_near,
 )
-from engram.text.time.numbers import Amount, ClockRange
+from engram.text.time.dates import Amount, ClockRange
 from engram.text.time.words import value_of
-from engram.text.word_tables import word_class
+from engram.text.words import word_class
 
 if TYPE_CHECKING:
     from engram.text.time.grammar import Grammar

@@ -1,50 +1,183 @@
-"""The time phrase of a question and the window it means, counted from when the question was asked.
-
-Windows are half-open, in the zone of the question; days, weeks (from Monday), months and years are those of its calendar.
-
-- **today, last week, March, 2023, May 5th**: the whole day, week, month, year. Without a year, the most recent that has begun;
-  where the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over; a month in the
-  present tense is the nearer one. A weekday is
-  never today. "Last March", "last summer": the most recent that is over; "next": the first that has not begun. Seasons are the
-  northern ones, from the first of March, June, September and December; a winter is named by the year it begins in.
-- **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that hour.
-- **two days ago, three weeks ago**: the calendar day, week, month or year that lies so far back. "A few" is 2 to 4, "several" 3
-  to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the distance where
-  that is more. Half a year ago: that month.
-- **in the last three days, the past month, recently** (14 days): from so long before the question up to the question; what
-  happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today",
-  "so far this year", "month to date", from the start of the day, month or year, and "from May to now". "The last week" with its
-  article is the past seven days, "last week" the calendar's. "The other day": the seven days before today.
-- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X; "until the end
-  of X" up to its end. **by X, through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time
-  of the clock that bounds is that moment: "after 5pm", "between 2 and 4pm", "since 9", "between 10 last night and six this morning"; a
-  bare hour from 1 to 6 lies in the afternoon. **Monday and Wednesday, March, April and June**: from the first to the last. **This time
-  last year**: that month; of last month the week, of last week the day.
-- **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
-  a year and a quarter in whole months. **The first Monday in March, the first ten days of May, the closing months of 2025** (three), **the
-  Tuesday before Easter, the week ending May 5th, three Fridays ago**: counted. **The rest of the week**: from the question on, where the
-  week is not over.
-- **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; behind "on" the very day. **Two days before Christmas, the week
-  before Easter**: counted from it. **Week 42, Christmas week**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
-- **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
-
-Of several phrases the first counts, save that one which owns a noun ("Friday's release") or, in a question about the past, lies ahead
-gives way to another.
-"""
+"""The time phrase of a question and the window it means, counted from when the question was asked; or the event that dates it."""
 
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
+from typing import NamedTuple
 
 from engram.model.lazy import dataclass
-from engram.text.time.anchors import AnchorPhrase, find_anchor, speaks_of_past
 from engram.text.time.calendar import Span, resolve_repeating
+from engram.text.time.dates import day_of_month, repeating, year_after
 from engram.text.time.grammar import FoundTime, Grammar
-from engram.text.time.numbers import day_of_month, repeating, year_after
 from engram.text.time.words import Word, is_plain, lead_at, may_start, value_of, words
-from engram.text.verbs import is_act, is_past
-from engram.text.word_tables import word_class
+from engram.text.words import PAST_AUXILIARIES, SUBJECTS, is_act, is_participle, is_past, stem, word_class
 
-__all__ = ["TimePhrase", "Window", "time_phrase"]
+__all__ = ["AnchorPhrase", "TimePhrase", "Window", "find_anchor", "speaks_of_past", "time_phrase"]
+
+_RELATIONS = {
+    "before": "before", "prior to": "before", "until": "before", "till": "before", "til": "before", "up until": "before",
+    "by the time": "before", "ahead of": "before", "leading up to": "before",
+    "after": "after", "since": "after", "following": "after", "ever since": "after", "as soon as": "after", "upon": "after",
+    "during": "during", "while": "during", "whilst": "during", "when": "during", "back when": "during", "at the time of": "during",
+    "at the time": "during", "in the run-up to": "before", "in the lead-up to": "before", "on the eve of": "before",
+    "in the wake of": "after", "in the aftermath of": "after",
+}  # fmt: skip
+_RELATION_WORDS = frozenset(key.split()[0] for key in _RELATIONS)
+_MAX_EVENT_WORDS = 48
+_PASSIVE = frozenset(("is", "are", "am", "be", "being", "get", "gets", "getting"))
+_TAKES_AFTER = frozenset(map(stem, ("look", "take", "name", "ask")))
+_TOLD_BY = frozenset(("was", "were", "got", "had", "became"))
+_EMPTY = word_class("asking", "no_event")
+_ASKS_WHEN = word_class("asking", "asks_when")
+_AUXILIARIES = PAST_AUXILIARIES | word_class("asking", "inverted")
+_PRESENT_FORMS = word_class("asking", "holds")
+_HAVE = word_class("asking", "have")
+_BEING = frozenset(("is", "are", "am", "isn't", "aren't", "have", "has", "haven't", "hasn't"))
+_OTHER_QUESTIONS = frozenset(("what", "what's", "which", "who", "where", "how", "why", "what'd", "whom"))
+_LAST_OF_CLAUSE = frozenset(("what", "what's", "where", "who", "how", "why", "which", "but", "did", "do", "does", "so"))
+
+
+class AnchorPhrase(NamedTuple):
+    """Which words tell the time (first and behind the last), from where the event is told, and how the time lies to it."""
+
+    first: int
+    event: int
+    last: int
+    relation: str
+    clause: bool
+    """The event is told by a sentence of its own: "I moved"."""
+
+
+def speaks_of_past(found: list[Word]) -> bool:
+    """Whether some verb is in the past or the perfect."""
+    return any(_is_past_verb(found, place) for place in range(len(found)))
+
+
+def _is_past_verb(found: list[Word], place: int) -> bool:
+    key = found[place].key
+    if key in PAST_AUXILIARIES or key == "used":
+        return True
+    if key in _HAVE:
+        return _is_perfect(found, place)
+    if place == 0 or not is_past(key) or found[place - 1].owner:
+        return False
+    before = found[place - 1]
+    if place > 1 and before.key in SUBJECTS and found[place - 2].key in _BEING:
+        return False  # "am I supposed to"
+    return before.key in SUBJECTS or before.key.endswith("'ve") or _is_name(before, place)
+
+
+def _is_name(word: Word, place: int) -> bool:
+    return word.capital and place > 1 and not word.closed
+
+
+def _is_perfect(found: list[Word], place: int) -> bool:
+    if {"do", "does", "to", "will", "don't"} & {word.key for word in found[max(0, place - 2) : place]}:
+        return False
+    if place + 1 < len(found) and found[place + 1].key == "to":
+        return False  # "which invoices have to be paid"
+    return any(is_participle(word.key) and word.key != "got" for word in found[place + 1 : place + 5])
+
+
+def find_anchor(found: list[Word], past: bool) -> AnchorPhrase | None:
+    """The first time in the words that is told by an event."""
+    for place in range(len(found)):
+        if found[place].key not in _RELATION_WORDS and found[place].key not in (
+            "by",
+            "at",
+            "back",
+            "as",
+            "leading",
+            "up",
+            "in",
+            "on",
+        ):
+            continue
+        read = _relation(found, place)
+        if read is not None and (told := _event(found, place, *read, past)) is not None:
+            return told
+    return None
+
+
+def _relation(found: list[Word], place: int) -> tuple[int, str] | None:
+    for length in (4, 3, 2, 1):
+        run = found[place : place + length]
+        if len(run) == length and not any(word.closed for word in run):
+            relation = _RELATIONS.get(" ".join(word.key for word in run))
+            if relation is not None:
+                return place + length, relation
+    return None
+
+
+def _event(found: list[Word], place: int, event: int, relation: str, past: bool) -> AnchorPhrase | None:
+    if (
+        event >= len(found)
+        or found[event].key[:1].isdigit()
+        or (found[event].key in _EMPTY and not _has_own_verb(found, event))
+        or found[event].key in _AUXILIARIES
+    ):
+        return None
+    if place and found[place - 1].key == found[event].key and found[event].key not in SUBJECTS:
+        return None  # "draft after draft"
+    key = found[place].key
+    if key == "after" and place and stem(found[place - 1].key) in _TAKES_AFTER:
+        return None  # "who looks after the account"
+    if key == "when" and not _is_time_clause(found, place):
+        return None
+    last = _clause_end(found, event)
+    run = found[event:last]
+    subject = run[0].key in SUBJECTS or run[0].key in ("i'd", "we'd", "i'm")
+    told_past = any(_is_past_form(run, at) for at in range(len(run)))
+    if subject and not told_past and any(word.key in _PRESENT_FORMS for word in run):
+        return None
+    if key in ("when", "while", "whilst") and not told_past and not any(word.key.endswith("ing") for word in run):
+        return None
+    since = (
+        found[event - 1].key == "since" and not subject
+    )  # "her pain scores since admission": it lies behind whatever the tense
+    if not (past or told_past or since):
+        return None
+    return AnchorPhrase(_with_unit(found, place), event, last, relation, told_past)
+
+
+def _is_past_form(run: list[Word], place: int) -> bool:
+    """Whether the word is a past form of its own: "the lift got stuck", and not "the lift gets stuck"."""
+    return is_past(run[place].key, same=True) and (place == 0 or run[place - 1].key not in _PASSIVE)
+
+
+def _has_own_verb(found: list[Word], event: int) -> bool:
+    """Whether "it" has a verb of its own: "before it was extended", and not "before it"."""
+    verb = found[event + 1].key if event + 1 < len(found) and not found[event].closed else ""
+    return found[event].key in ("it", "that", "this", "they", "these") and (verb in _TOLD_BY or is_past(verb))
+
+
+def _is_time_clause(found: list[Word], place: int) -> bool:
+    """Whether "when" tells a time: it does in "what was it when I moved", and asks for one in "tell me when I moved"."""
+    if place == 0 or found[place - 1].closed:
+        return any(word.closed for word in found[place + 1 : place + _MAX_EVENT_WORDS - 1][:-1]) and place + 1 < len(
+            found
+        )
+    asks_else = any(word.key in _OTHER_QUESTIONS for word in found[max(0, place - _MAX_EVENT_WORDS) : place])
+    return asks_else or found[place - 1].key not in _ASKS_WHEN
+
+
+def _clause_end(found: list[Word], event: int) -> int:
+    for place in range(event, min(event + _MAX_EVENT_WORDS, len(found))):
+        if place > event and found[place].key in _LAST_OF_CLAUSE:
+            echoed = (
+                found[place].key in _OTHER_QUESTIONS and found[place - 1].key in _TOLD_BY
+            )  # "before the injury | was what"
+            return place - 1 if echoed and place - 1 > event else place
+        if found[place].closed:
+            return place + 1
+    return min(event + _MAX_EVENT_WORDS, len(found))
+
+
+def _with_unit(found: list[Word], place: int) -> int:
+    """Where the phrase begins: in "the day before the launch" the words before belong to it as well."""
+    if place >= 2 and value_of("unit", found[place - 1].key) and found[place - 2].key in ("the", "a"):
+        return place - 2
+    return place - 1 if place and found[place - 1].key in ("just", "right", "shortly", "long", "soon") else place
+
 
 _JOINS = {
     "between": ("and",),

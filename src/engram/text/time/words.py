@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain
 
 from engram.model.lazy import dataclass, lazy_pattern, replace
-from engram.text.word_tables import read_table, word_class
+from engram.text.words import read_table, word_class
 
 __all__ = ["Word", "is_plain", "key_at", "lead_at", "may_start", "value_of", "word_classes", "words"]
 

@@ -49,7 +49,7 @@ def _load_finders() -> SourceFinders:
 
 
 def _find_plugins(home: Path) -> "Iterator[Plugin]":
-    from engram.agents.known.claude_code.plugins import find_plugins
+    from engram.agents.known.claude_code.finders import find_plugins
 
     return find_plugins(home)
 

@@ -10,11 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from engram.agents.known.claude_code.paths import NAME
-from engram.agents.transcripts.boilerplate import typed_text
-from engram.agents.transcripts.content import folder_of, key_of, moment, results_of, text_of
-from engram.agents.transcripts.lines import JsonLine, LineReader, line_start
-from engram.agents.transcripts.session import Problems, Reading, StoredSession, entries, session_file
-from engram.agents.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.agents.transcripts.records import (
+    JsonLine,
+    LineReader,
+    folder_of,
+    key_of,
+    line_start,
+    moment,
+    results_of,
+    text_of,
+    typed_text,
+)
+from engram.agents.transcripts.session import (
+    Problems,
+    Reading,
+    Role,
+    StoredSession,
+    Transcript,
+    TranscriptTurn,
+    entries,
+    session_file,
+)
 
 CONTEXT_BYTES = 256 * 1024
 """Bytes before the offset where reading goes on that are read again, to understand what follows."""

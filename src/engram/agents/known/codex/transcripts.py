@@ -10,11 +10,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engram.agents.transcripts.boilerplate import typed_text
-from engram.agents.transcripts.content import folder_of, key_of, moment, text_of
-from engram.agents.transcripts.lines import JsonLine, LineReader, line_start
-from engram.agents.transcripts.session import Problems, Reading, StoredSession, entries, session_file
-from engram.agents.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.agents.transcripts.records import (
+    JsonLine,
+    LineReader,
+    folder_of,
+    key_of,
+    line_start,
+    moment,
+    text_of,
+    typed_text,
+)
+from engram.agents.transcripts.session import (
+    Problems,
+    Reading,
+    Role,
+    StoredSession,
+    Transcript,
+    TranscriptTurn,
+    entries,
+    session_file,
+)
 from engram.model.lazy import dataclass, lazy_pattern
 
 HARNESS = "codex"

@@ -1,8 +1,4 @@
-"""OpenCode's sessions: an SQLite database, and the JSON files of older versions.
-
-The database belongs to a program that may be running: it is opened read-only, and one that is locked or has another schema is reported
-and tried again the next time. Sessions of subagents and synthetic parts are left out.
-"""
+"""OpenCode's sessions: an SQLite database, and the JSON files of older versions."""
 
 import sqlite3
 import zlib
@@ -12,13 +8,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.agents.transcripts.boilerplate import typed_text
-from engram.agents.transcripts.content import folder_of, milliseconds, moment
-from engram.agents.transcripts.session import Problems, Reading, StoredSession
-from engram.agents.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.agents.transcripts.records import folder_of, key_of, milliseconds, moment, typed_text
+from engram.agents.transcripts.session import (
+    Problems,
+    Reading,
+    Role,
+    StoredSession,
+    Transcript,
+    TranscriptTurn,
+    entries,
+    session_file,
+    time_of,
+)
+from engram.disk import read_bytes
 from engram.model.errors import UnreadableData
-from engram.model.lazy import dataclass, field
-from engram.readers.json_reader import parse_json_object
+from engram.model.lazy import dataclass, field, replace
+from engram.readers.data import parse_json_object
 
 HARNESS = "opencode"
 DATABASE = "opencode.db"
@@ -68,16 +73,14 @@ class OpenCodeReader:
             known = {_id_of(session) for session in found}
             yield from found
         if root.is_dir():
-            from engram.agents.known.opencode.transcript_files import sessions
-
-            yield from (session for session in sessions(root / "storage", problems) if session.path.stem not in known)
+            yield from (
+                session for session in list_session_files(root / "storage", problems) if session.path.stem not in known
+            )
 
     def read(self, session: StoredSession, start: int) -> Reading:
         """A session; its turns are read as they are asked for. Raises `OSError` if it cannot be read."""
         if not session.name.startswith(f"{session.path}#"):
-            from engram.agents.known.opencode.transcript_files import read
-
-            return read(session, start)
+            return read_session_files(session, start)
         name = _id_of(session)
         try:
             with closing(_open_read_only(session.path)) as database:
@@ -150,8 +153,8 @@ def _list_stored_sessions(database: Path) -> Iterator[StoredSession]:
         for table, needed in _NEEDED.items():
             if missing := [column for column in needed if column not in columns[table]]:
                 raise OSError(f"its schema is not known: {table} has no {', '.join(missing)}")
-        sessions = _SESSIONS.format(_NO_SUBAGENT if "parent_id" in columns["session"] else "")
-        for name, directory, updated in opened.execute(sessions).fetchall():
+        list_session_files = _SESSIONS.format(_NO_SUBAGENT if "parent_id" in columns["session"] else "")
+        for name, directory, updated in opened.execute(list_session_files).fetchall():
             when = moment(updated) or datetime.fromtimestamp(0, UTC)
             stamp = (updated if isinstance(updated, int) else zlib.crc32(repr(updated).encode()),)
             yield StoredSession(HARNESS, f"{database}#{name}", database, stamp, when, folder_of(directory), grows=False)
@@ -186,3 +189,63 @@ def parse_object(data: Any) -> dict[str, Any] | None:
 
 def _reason(error: Exception) -> str:
     return f"the database cannot be read ({error})" if isinstance(error, sqlite3.Error) else str(error)
+
+
+def list_session_files(storage: Path, problems: Problems) -> Iterator[StoredSession]:
+    """The sessions of a storage folder."""
+    for project in entries(storage / "session", problems, lambda entry: entry.is_dir(follow_symlinks=False)):
+        for file in entries(Path(project), problems, lambda entry: entry.name.endswith(".json")):
+            found = session_file(HARNESS, file, problems)
+            if found is not None:
+                yield _with_messages(found, storage)
+
+
+def _with_messages(session: StoredSession, storage: Path) -> StoredSession:
+    """The session with the time of its latest message, which may be newer than its own file."""
+    try:
+        changed = (storage / "message" / session.path.stem).stat().st_mtime_ns
+    except OSError:
+        changed = 0
+    modified = max(session.modified, time_of(changed))
+    return replace(session, stamp=(*session.stamp, changed), modified=modified, grows=False)
+
+
+def read_session_files(session: StoredSession, start: int) -> Reading:
+    """A session of the older layout. Raises `OSError` if its file cannot be read."""
+    about = parse_object(read_bytes(session.path)) or {}
+    directory, name, progress = folder_of(about.get("directory")), session.path.stem, RowReader()
+    storage = session.path.parents[2]
+    turns = () if about.get("parentID") else turns_of(_stored_rows(storage, name, progress), progress)
+    transcript = Transcript(HARNESS, Path(directory).name, directory, name, str(session.path), turns, start=start)
+    return Reading(transcript, progress)
+
+
+def _stored_rows(storage: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
+    found = (_part_file(path, progress) for path in sorted((storage / "message" / session).glob("*.json")))
+    messages = [(_read_creation_time(message), key_of(message.get("id"), ""), message) for message in found if message]
+    for created, key, message in sorted(messages, key=lambda one: one[:2]):
+        for path in (
+            sorted((storage / "part" / key).glob("*.json")) if key not in ("", ".", "..") and "/" not in key else ()
+        ):
+            if part := _part_file(path, progress):
+                yield key, created, message, part
+
+
+def _read_creation_time(message: dict[str, Any]) -> int:
+    time = message.get("time")
+    return milliseconds(time.get("created")) if isinstance(time, dict) else 0
+
+
+def _part_file(path: Path, progress: RowReader) -> dict[str, Any] | None:
+    try:
+        if path.is_symlink() or path.stat().st_size > MAX_PART_BYTES:
+            progress.problems.append(f"{path}: a symbolic link, or too large; it was skipped")
+            return None
+        data = read_bytes(path)
+    except OSError as error:
+        progress.problems.append(f"{path}: {error.strerror}")
+        return None
+    progress.size += len(data)
+    if (found := parse_object(data)) is None:
+        progress.problems.append(f"{path}: not JSON; it was skipped")
+    return found

@@ -1,14 +1,11 @@
-"""Every decision, one fsynced line each: the commit point, the audit trail and the basis of undo.
-
-An entry is one JSON line `{"seq", "at", "op", "actor", "reason", "changes": [{"id", "after"}]}`. One line is one decision,
-so a batch is complete or absent. Order is by `seq`, never by clock. Months only move forward: a clock set back keeps
-writing to the newest file.
-"""
+"""Every decision, one fsynced line each: the commit point, the audit trail and the basis of undo. With it the mark up to which the memory files are on disk, and the log of uses, which needs no lock and no fsync."""
 
 import contextlib
+import errno
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,21 +13,28 @@ from typing import Any, NamedTuple
 
 from engram.disk import (
     DIRECTORY_MODE,
+    FILE_MODE,
     MALFORMED,
     UNREADABLE,
     append_durably,
+    boot_id,
+    json_line,
     keep_aside,
     lines_backwards,
+    open_plain,
+    read_bytes,
     reading,
     replace_file,
     set_aside,
     sync_path,
     to_json,
     torn_tail,
+    whole_lines,
 )
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.model.lazy import dataclass, field, lazy_pattern
-from engram.store.home import memory_file
+from engram.model.records import Use
+from engram.store.home import Home, memory_file
 
 LAST_SEQ = 2**63 - 1
 """The highest possible decision number."""
@@ -327,3 +331,197 @@ def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:
             except MALFORMED:
                 (bad if line.strip() else good).append(line)
     return good, bad
+
+
+MARK_FILE = "durable.json"
+DURABLE_AFTER_SECONDS = 60.0
+"""Seconds after which a later decision makes a file durable: the system has usually written it by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is known to be on disk. `boot` is the boot id of the machine at that time, "" where there is none."""
+
+    seq: int = 0
+    boot: str = ""
+    unbroken_since: int = 0
+    """After this number no decision is missing; before it some may have been pruned."""
+    repaired: tuple[str, ...] = ()
+    repaired_at: str = ""
+    """Files that the last power loss damaged, and when they were repaired."""
+
+
+def read_mark(home: Home) -> Mark | None:
+    """The store's mark; None if an earlier Engram wrote the store, or if the mark cannot be read."""
+    try:
+        fields = json.loads(read_bytes(home.state / MARK_FILE))
+        repaired = fields.get("repaired") or {}
+        return Mark(
+            seq=_whole_number(fields["seq"]),
+            boot=str(fields["boot"]),
+            unbroken_since=_whole_number(fields["unbroken_since"]),
+            repaired=tuple(str(file) for file in repaired.get("files", ())),
+            repaired_at=str(repaired.get("at", "")),
+        )
+    except UNREADABLE:
+        return None
+
+
+def _whole_number(given: Any) -> int:
+    """A valid decision number with room for later ones."""
+    number = int(given)
+    if not 0 <= number <= LAST_SEQ // 2:
+        raise ValueError(f"not a decision number:  {given!r:.40}")
+    return number
+
+
+def write_mark(home: Home, mark: Mark) -> None:
+    """Replace the mark, durably."""
+    fields: dict[str, Any] = {"seq": mark.seq, "boot": mark.boot, "unbroken_since": mark.unbroken_since}
+    if mark.repaired:
+        fields["repaired"] = {"at": mark.repaired_at, "files": list(mark.repaired)}
+    try:
+        home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        replace_file(home.state / MARK_FILE, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+    except OSError as error:
+        raise StoreReadOnly(f"cannot write {home.state / MARK_FILE}: {error.strerror}") from error
+
+
+@dataclass(slots=True)
+class Durability:
+    """What one process knows about durability."""
+
+    boot: str = field(default_factory=lambda: boot_id())
+    is_checked: bool = False
+    """Whether the files were checked since the machine started."""
+    unrepaired: set[str] = field(default_factory=set)
+    """Files damaged by a power loss that could not be repaired yet; they are not edits."""
+    floor: int = 0
+    """No decision gets this number or a lower one, so that numbers lost at the journal's end stay missing."""
+    waiting: int = 0
+    """Files this process has written since it last synced."""
+    _aging: tuple[float, int, int] | None = None
+    """A time, the newest decision then, and how many files were waiting."""
+
+    def due(self, seq: int) -> int:
+        """The decision up to which files should be made durable now, 0 for none; `seq` is the newest.
+
+        Without a boot id a power loss could not be told from a person's edit, so every decision is synced.
+        """
+        if not self.waiting:
+            return 0
+        if not self.boot:
+            return seq
+        now = time.monotonic()
+        if self._aging is None:
+            self._aging = now, seq, self.waiting
+        since, aged, files = self._aging
+        if now - since < DURABLE_AFTER_SECONDS:
+            return 0
+        self.waiting -= files
+        self._aging = now, seq, self.waiting
+        return aged
+
+
+def is_own(stored: str) -> bool:
+    """Whether a journaled path is one of this store's own memory files."""
+    return stored.startswith("engrams/") and ".." not in stored.split("/")
+
+
+_MONTH = 10**12
+
+
+class Usage:
+    """Appends and reads uses."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def append(self, use: Use) -> int:
+        """Append one use; returns its position. One O_APPEND write, so lines of several processes never mix."""
+        at = use.at.astimezone(UTC)
+        fields = {"at": at.isoformat().replace("+00:00", "Z"), "kind": use.kind, "ids": list(use.ids)}
+        if use.session:
+            fields["session"] = use.session
+        if use.signal:
+            fields["signal"] = use.signal
+        line = json_line(fields, "replace")
+        try:
+            # Months only move forward: nobody would look for a line in an older file.
+            month = max([at.strftime("%Y-%m"), *self.months()[-1:]])
+            return _month_base(month) + self._write(month, line)
+        except OSError as error:
+            raise StoreReadOnly(f"cannot record uses in {self._folder}: {error.strerror}") from error
+
+    def _write(self, month: str, line: bytes) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            descriptor = open_plain(self._folder / f"{month}.jsonl", flags, FILE_MODE)
+        except FileNotFoundError:
+            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            descriptor = open_plain(self._folder / f"{month}.jsonl", flags, FILE_MODE)
+        try:
+            if os.write(descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return os.lseek(descriptor, 0, os.SEEK_CUR) - len(line)
+        finally:
+            os.close(descriptor)
+
+    def months(self) -> list[str]:
+        """Months with a file, oldest first."""
+        try:
+            with os.scandir(self._folder) as entries:
+                return sorted(e.name[:-6] for e in entries if is_month(e.name) and e.is_file(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def end(self) -> int:
+        """The position after the last complete line; a line still being written is read later."""
+        months = self.months()
+        if not months:
+            return 0
+        return _month_base(months[-1]) + whole_lines(self._folder / f"{months[-1]}.jsonl")[1]
+
+    def read(self, since: int = 0) -> Iterator[Use]:
+        """Uses from a position on. A torn line (a crash, a full disk) is skipped."""
+        for month in self.months():
+            base = _month_base(month)
+            if base + _MONTH <= since:
+                continue
+            yield from self._read_month(month, base, max(0, since - base))
+
+    def _read_month(self, month: str, base: int, offset: int) -> Iterator[Use]:
+        with reading(self._folder / f"{month}.jsonl") as file:
+            file.seek(offset)
+            for line in file:
+                start, offset = offset, offset + len(line)
+                use = _parse_use(line, base + start) if line.endswith(b"\n") and line.strip() else None
+                if use is not None:
+                    yield use
+
+
+def after_month(month: str) -> int:
+    """The position after every use of a month."""
+    return _month_base(month) + _MONTH
+
+
+def _month_base(month: str) -> int:
+    return int(month.replace("-", "")) * _MONTH
+
+
+def _parse_use(line: bytes, position: int) -> Use | None:
+    # A line torn by a crash has no newline; the next one starts inside it.
+    start = max(line.rfind(b'{"at":'), 0)
+    position += start
+    try:
+        fields = json.loads(line[start:])
+        return Use(
+            kind=str(fields["kind"]),
+            ids=tuple(str(i) for i in fields["ids"]),
+            at=datetime.fromisoformat(fields["at"]),
+            session=str(fields.get("session", "")),
+            signal=str(fields.get("signal", "")),
+            position=position,
+        )
+    except MALFORMED:
+        return None

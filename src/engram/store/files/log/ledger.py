@@ -1,7 +1,4 @@
-"""Ledgers: one append-only file of events per session, each event chained to the one before it (`store.ledger`).
-
-Anchors are the journal's record of where each ledger ends; ledgers are verified against them.
-"""
+"""Ledgers: one append-only file of events per session, each event chained to the one before it (`store.ledger`), and verified against its anchors in the journal."""
 
 import json
 import os
@@ -27,20 +24,25 @@ from engram.disk import (
     whole_lines,
 )
 from engram.model.errors import StoreCorrupt, StoreReadOnly
-from engram.model.event import Event
-from engram.model.lazy import lazy_pattern
+from engram.model.lazy import dataclass, field, lazy_pattern
+from engram.model.records import Event
 from engram.store.files.log.journal import LAST_SEQ, Journal
 from engram.store.home import LEDGER_DIGEST_2, LEDGER_OWNER, Requirements
 from engram.store.ledger import (
     LEDGER_OP,
     NO_HEAD,
+    REDACT_OP,
     Head,
     blank_event,
+    broken_links,
+    chain_problems,
     checked_event,
     from_fields,
     is_marked,
+    missing_events,
     parse_checkpoint,
     to_fields,
+    without_checkpoint,
 )
 
 _SAFE = lazy_pattern(r"[^A-Za-z0-9._-]")
@@ -137,7 +139,7 @@ class Ledger:
 
     def _last(self, path: Path, session: str) -> tuple[Head, str]:
         line = next((line for line in lines_backwards(path) if line.strip()), None)
-        event = _parse(line, f"{path}, last line") if line is not None else None
+        event = _parse_event(line, f"{path}, last line") if line is not None else None
         if event is None:
             return NO_HEAD, ""
         if event.session != session:
@@ -194,7 +196,7 @@ class Ledger:
             file.seek(offset)
             for number, line in enumerate(file, 1):
                 if line.endswith(b"\n") and line.strip():
-                    yield _parse(line, f"{path}:{number}")
+                    yield _parse_event(line, f"{path}:{number}")
 
     def lines(self, name: str) -> Iterator[tuple[bytes, Event | None]]:
         """Every line of a file, with its event if it can be parsed."""
@@ -254,7 +256,7 @@ class Ledger:
                 break
             length, first = length + len(line) + 1, line
         try:
-            begun = _parse(first, str(path)) if length else None
+            begun = _parse_event(first, str(path)) if length else None
         except StoreCorrupt:
             return None
         if begun is None or self.last_anchored(begun.session) >= begun.seq:
@@ -285,7 +287,7 @@ def _features_of(events: Sequence[Event]) -> Iterator[str]:
         yield LEDGER_OWNER
 
 
-def _parse(line: bytes, where: str) -> Event:
+def _parse_event(line: bytes, where: str) -> Event:
     try:
         return _check_event(from_fields(json.loads(line)))
     except MALFORMED as error:
@@ -337,3 +339,54 @@ def _anchors_backwards(journal: Journal) -> Iterator[tuple[str, str]]:
             fields = json_object(line) if _NEEDLE in line else {}
             if fields.get("op") == LEDGER_OP:
                 yield str(fields.get("session", "")), str(fields.get("reason", ""))
+
+
+@dataclass(slots=True)
+class _JournaledAnchors:
+    """The journal's anchors: of each ledger since it was last pruned, of redactions, and all of them in order."""
+
+    ends: dict[str, list[str]] = field(default_factory=dict)
+    redacted: set[str] = field(default_factory=set)
+    all: list[tuple[str, str]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def verify_ledgers(journal: Journal, ledger: Ledger) -> list[str]:
+    """The problems of each ledger: its chain, and its end compared with the anchors.
+
+    The index is not used: it is derived from these files, possibly before they were changed.
+    """
+    anchors = _read_anchors(journal)
+    sessions = {ledger_name(session): session for session in anchors.ends}
+    problems = [*anchors.unread, *ledger.irregular_entries()]
+    for name in sorted(ledger.sizes()):
+        problems += _ledger_problems(ledger, name, anchors, anchors.ends.get(sessions.pop(name, ""), []))
+    for session in sorted(sessions.values()):
+        problems += missing_events(session, anchors.ends[session], lambda _: None)
+    return problems + broken_links(anchors.all)
+
+
+def _read_anchors(journal: Journal) -> _JournaledAnchors:
+    found = _JournaledAnchors()
+    for placed in journal.readable(found.unread):
+        entry = placed.entry
+        if entry.op == REDACT_OP:
+            found.redacted.update(entry.reason.split())
+        elif entry.op == LEDGER_OP:
+            found.all.append((entry.session, entry.reason))
+            anchor = parse_checkpoint(entry.reason)
+            if anchor is not None and anchor.is_pruned:
+                found.ends[entry.session] = []
+            found.ends.setdefault(entry.session, []).append(entry.reason)
+    return found
+
+
+def _ledger_problems(ledger: Ledger, name: str, anchors: _JournaledAnchors, ends: list[str]) -> list[str]:
+    events, problems = ledger.checked_events(name)
+    problems += chain_problems(events, name, anchors.redacted)
+    if events and ledger_name(events[0].session) != name:
+        problems.append(
+            f"{name}: contains the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
+        )
+    digests = {event.seq: event.digest for event in events}
+    return problems + missing_events(name, ends, digests.get) + without_checkpoint(name, events, ends)

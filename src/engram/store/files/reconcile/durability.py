@@ -12,10 +12,8 @@ from engram.disk import sync_path
 from engram.model.errors import EngramError, StoreReadOnly
 from engram.model.lazy import replace
 from engram.store.files import memories
-from engram.store.files.log.context import LogContext
-from engram.store.files.log.journal import Entry
-from engram.store.files.log.mark import is_own, read_mark, write_mark
-from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.log.journal import Entry, is_own, read_mark, write_mark
+from engram.store.files.reconcile.index_state import IndexContext, LogContext
 from engram.store.home import Home, refuse_links
 
 MAX_FILES_SYNCED_SINGLY = 256

@@ -21,14 +21,12 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreError, StoreRead
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.log.context import LogContext
-from engram.store.files.log.journal import AfterImage, JournalLine, Position
-from engram.store.files.log.mark import Mark, is_own, read_mark, write_mark
+from engram.store.files.log.journal import AfterImage, JournalLine, Mark, Position, is_own, read_mark, write_mark
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.durability import sync_files
+from engram.store.files.reconcile.folders import is_team, team_of
 from engram.store.files.reconcile.hand_edits import EDIT_OP
-from engram.store.files.reconcile.team_trust import is_team, team_of
+from engram.store.files.reconcile.index_state import IndexContext, LogContext
 from engram.store.home import Home
 from engram.store.records import from_image, image
 

@@ -1,20 +1,131 @@
-"""Watches the folders of a store where the system reports changes (Linux, local file systems)."""
+"""Watches the folders of a store where the system reports changes: Linux's inotify through the C library, for local file systems."""
 
 import contextlib
+import ctypes
+import errno
 import os
+import struct
+import sys
 import weakref
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from engram.store.files import memories
-from engram.store.files.reconcile import inotify
-from engram.store.files.reconcile.file_changes import FileChanges, WatchLost
+from engram.store.files.reconcile.folders import FileChanges, WatchLost
+
+MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
+MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
+DELETE_SELF, MOVE_SELF = 0x400, 0x800
+UNMOUNT, OVERFLOW, IGNORED = 0x2000, 0x4000, 0x8000
+IS_FOLDER = 0x40000000
+_ONLY_FOLDERS, _NO_LINKS = 0x01000000, 0x02000000
+_WATCHED = (
+    MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF
+    | _ONLY_FOLDERS | _NO_LINKS
+)  # fmt: skip
+_EVENT = struct.Struct("iIII")
+_READ_SIZE = 1 << 16
+_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
+_SHARE = 8
+"""A store takes at most this part of the user's watches: editors need the others."""
+MAX_FOLDERS = 8192
+"""The most folders that one store watches."""
+_LOCAL_FILE_SYSTEMS = frozenset(
+    {
+        0xEF53,  # ext2, ext3, ext4
+        0x58465342,  # XFS
+        0x9123683E,  # Btrfs
+        0xF2F52010,  # F2FS
+        0x2FC12FC1,  # ZFS
+        0xCA451A4E,  # bcachefs
+        0x01021994,  # tmpfs
+        0x858458F6,  # ramfs
+        0x794C7630,  # overlayfs
+    }
+)
+"""Only these: a network file system does not report the changes of other machines, nor does every other one."""
+
+
+class FolderEvent(NamedTuple):
+    """A change in a watched folder; `name` is "" if it concerns the folder itself."""
+
+    watch: int
+    mask: int
+    name: str
+
+
+class Inotify:
+    """One queue of events. Raises `OSError` if the system has no inotify or a limit is reached."""
+
+    def __init__(self) -> None:
+        self._library = _library()
+        # The flags of inotify_init1 are those of open.
+        self.descriptor = _raise_on_error(self._library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+
+    def watch(self, folder: str) -> int:
+        """Start watching a folder, without those below it; returns the watch's number."""
+        return _raise_on_error(self._library.inotify_add_watch(self.descriptor, os.fsencode(folder), _WATCHED))
+
+    def read(self) -> list[FolderEvent]:
+        """The events since the last call; those of hidden files, Engram's own temporary ones among them, are left out."""
+        events: list[FolderEvent] = []
+        while True:
+            try:
+                data = os.read(self.descriptor, _READ_SIZE)
+            except BlockingIOError:
+                return events
+            position, end = 0, len(data)
+            while position < end:
+                watch, mask, _, size = _EVENT.unpack_from(data, position)
+                position += _EVENT.size
+                name = data[position : position + size]
+                position += size
+                if not name.startswith(b"."):
+                    events.append(FolderEvent(watch, mask, os.fsdecode(name.rstrip(b"\0"))))
+
+
+def most_folders() -> int:
+    """How many folders a store may watch here."""
+    try:
+        return min(MAX_FOLDERS, int(_LIMIT.read_text("ascii")) // _SHARE)
+    except (OSError, ValueError):
+        return 0
+
+
+def is_local(folder: str) -> bool:
+    """Whether a folder is on a file system that reports all its changes."""
+    found = ctypes.create_string_buffer(512)
+    try:
+        _raise_on_error(_library().statfs(os.fsencode(folder), found))
+    except OSError:
+        return False
+    return ctypes.c_long.from_buffer(found).value & 0xFFFFFFFF in _LOCAL_FILE_SYSTEMS
+
+
+@cache
+def _library() -> Any:
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, "inotify is part of Linux only")
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "inotify_init1"):
+        raise OSError(errno.ENOSYS, "the C library has no inotify")
+    return library
+
+
+def _raise_on_error(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
 
 MAX_WATCHED_STORES = 8
 """The most stores that one process watches; Linux allows a user 128 queues of events in all."""
-_RENEWING = inotify.UNMOUNT | inotify.OVERFLOW | inotify.IGNORED | inotify.DELETE_SELF | inotify.MOVE_SELF
+_RENEWING = UNMOUNT | OVERFLOW | IGNORED | DELETE_SELF | MOVE_SELF
 """Events after which paths and events may not belong together any more."""
-_APPEARING = inotify.CREATE | inotify.MOVED_TO
+_APPEARING = CREATE | MOVED_TO
 
 
 class FolderWatch:
@@ -25,9 +136,9 @@ class FolderWatch:
         if len(_living) >= MAX_WATCHED_STORES:
             raise OSError("this process watches enough stores")
         self.process = os.getpid()
-        self._most, self._local = inotify.most_folders(), dict[int, bool]()
+        self._most, self._local = most_folders(), dict[int, bool]()
         self._folders: dict[int, str] = {}
-        self._queue = inotify.Inotify()
+        self._queue = Inotify()
         self.close = weakref.finalize(self, os.close, self._queue.descriptor)
         _living.add(self)
         try:
@@ -42,7 +153,7 @@ class FolderWatch:
         """Watch one folder. Raises `OSError` if there are too many or its changes are not reported."""
         device = os.stat(folder).st_dev
         if device not in self._local:
-            self._local[device] = inotify.is_local(folder)
+            self._local[device] = is_local(folder)
         if not self._local[device] or len(self._folders) >= self._most:
             raise OSError(f"{folder} cannot be watched")
         self._folders[self._queue.watch(folder)] = folder
@@ -55,7 +166,7 @@ class FolderWatch:
             if event.mask & _RENEWING or folder is None:
                 raise WatchLost
             path = f"{folder}/{event.name}"
-            if event.mask & inotify.IS_FOLDER:
+            if event.mask & IS_FOLDER:
                 self._follow_folder(event.mask, path, changes)
             elif memories.is_memory_file(event.name):
                 changes.files.add(path)
@@ -65,7 +176,7 @@ class FolderWatch:
 
     def _follow_folder(self, mask: int, path: str, changes: FileChanges) -> None:
         # A folder whose permissions changed may hide or show all its files.
-        if mask & (inotify.MOVED_FROM | inotify.DELETE | inotify.ATTRIB):
+        if mask & (MOVED_FROM | DELETE | ATTRIB):
             raise WatchLost
         if mask & _APPEARING:
             # First the watch, then the listing: nothing that appears between them is missed.

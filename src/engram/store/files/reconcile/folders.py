@@ -1,16 +1,109 @@
-"""The folders with memory files: their listings and times compared with the index."""
+"""The folders with memory files: which files a reader trusts, which are still being saved, and what people changed in them while the store is open (found by a watch, or by stamps in slices)."""
 
+import contextlib
+import hashlib
+import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from engram.disk import read_bytes, replace_file
+from engram.model.errors import EngramError, StoreCorrupt
+from engram.model.lazy import dataclass, field
 from engram.store.files import memories
-from engram.store.files.log.context import LogContext
-from engram.store.files.reconcile.context import IndexContext
-from engram.store.files.reconcile.team_trust import is_team, team_of
+from engram.store.files.memories import Stamp, stamp_of
+from engram.store.files.reconcile.index_state import IndexContext, LogContext, records_in, stamps_known
 from engram.store.reports import SyncReport
+from engram.store.scopes import (
+    TRUST_FILE,
+    trusted_by_folder,
+)
 from engram.store.sqlite import sweep
-from engram.store.sqlite.sweep import folder_time
+from engram.store.sqlite.sweep import Sweep, find_differing_files, folder_time
+
+if TYPE_CHECKING:
+    from engram.store.files.reconcile.folder_watch import FolderWatch
+
+LARGEST_FILE = 4_000_000
+"""Largest team file in bytes: a clone is opened before anyone has reviewed it."""
+
+
+def team_content(path: Path) -> bytes:
+    """The content of a team file. Raises `StoreCorrupt` for a link, a non-file, and a file that is too large."""
+    found = stamp_of(path)
+    if found is not None and found.size > LARGEST_FILE:
+        raise StoreCorrupt(f"{path}: {found.size:,} bytes; a team file may have at most {LARGEST_FILE:,}")
+    return memories.content(path)
+
+
+def content_digest(data: bytes) -> str:
+    """The digest by which a file's content is trusted."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def trusted_digests(context: IndexContext, folder: Path | str) -> frozenset[str]:
+    """The digests the reader trusts in a folder, read again when the file has changed."""
+    stamp = stamp_of(context.home.state / TRUST_FILE)
+    if context.trust is None or context.trust[0] != stamp:
+        by_folder = trusted_by_folder(context.home.state)
+        context.trust = stamp, {name: frozenset(digests) for name, digests in by_folder.items()}
+    return context.trust[1].get(str(folder), frozenset())
+
+
+def save_trust(context: IndexContext, folder: Path, digests: Iterable[str]) -> None:
+    """Trust exactly these contents of a folder."""
+    with context.lock.hold():
+        everything = trusted_by_folder(context.home.state)
+        everything[str(folder)] = sorted(digests)
+        path = context.home.state / TRUST_FILE
+        replace_file(path, json.dumps(everything, indent=1).encode() + b"\n")
+    context.trust = None
+
+
+def trust_own_writes(context: IndexContext, written: Iterable[tuple[str, Stamp]]) -> None:
+    """Trust what the reader's own decision wrote to team files.
+
+    `written` are files with their stamps; one that has changed since is left out, because someone else wrote it.
+    """
+    for path, stamp in ((Path(stored), stamp) for stored, stamp in written):
+        team = next((team for team in context.teams if path.is_relative_to(team)), "")
+        if team:
+            data = read_bytes(path)
+            if stamp.has_same_content(stamp_of(path)):
+                save_trust(context, Path(team), trusted_digests(context, team) | {content_digest(data)})
+
+
+def team_of(context: IndexContext, stored: str) -> str:
+    """The attached team store that contains a file, or ""."""
+    return next((team for team in context.teams if stored.startswith(team + "/")), "")
+
+
+def is_team(stored: str) -> bool:
+    """Whether a file belongs to a team store, attached or not: its path is absolute."""
+    return stored.startswith("/")
+
+
+def is_attached(context: IndexContext, stored: str) -> bool:
+    """Whether a file belongs to the store itself or to an attached team store: what is trusted elsewhere is not known."""
+    return not is_team(stored) or bool(team_of(context, stored))
+
+
+def is_trusted(context: IndexContext, stored: str, team: str = "") -> bool:
+    """Whether the reader trusts the current content of a team file; `team` names a store that is not attached."""
+    try:
+        data = team_content(context.path(stored))
+    except EngramError:
+        return False
+    return content_digest(data) in trusted_digests(context, team or team_of(context, stored))
+
+
+def is_trusted_anywhere(context: IndexContext, stored: str) -> bool:
+    """Whether a team file exists and is trusted, attached or not, so that its journal entry counts."""
+    folder = next((f for f in trusted_by_folder(context.home.state) if stored.startswith(f + "/")), "")
+    return bool(folder) and is_trusted(context, stored, folder)
+
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -114,3 +207,247 @@ def note_folders(context: IndexContext, folders: Iterable[Path]) -> None:
 def memory_roots(context: IndexContext) -> list[Path]:
     """The folders with memory files: the store's own, then the attached team stores."""
     return [context.home.engrams, *(Path(team) for team in context.teams)]
+
+
+YOUNG_SECONDS = 0.1
+"""An editor may still be saving a file that was changed less than this long ago."""
+STEADY_SECONDS = 0.015
+"""A young file that stays as it is for this long is complete; it is longer than a tick of a file system's clock."""
+SAVING_SECONDS = 0.3
+"""The most time to wait for a save; a file that changes for longer is read later."""
+
+
+def await_saves(context: IndexContext, stored_paths: Iterable[str]) -> set[str]:
+    """Wait a moment until files that were changed just now stay as they are; returns those that still change.
+
+    An editor may save in several steps: empty the file and write it in parts, or move it away and write a new one. Half a
+    memory can be valid YAML.
+    """
+    full = {stored: full_path(context, stored) for stored in stored_paths}
+    young = {stored: stamp_of(path) for stored, path in full.items() if _is_young(path)}
+    if young:
+        known = {row[0]: Stamp(*row[1:]) for row in stamps_known(context.index, young)}
+        records = records_in(context.index, list(young))
+        young = {
+            stored: stamp
+            for stored, stamp in young.items()
+            if known.get(stored) != stamp and not _is_written_by_engram(full[stored], records.get(stored, ()))
+        }
+    deadline = time.monotonic() + SAVING_SECONDS
+    while young and time.monotonic() < deadline:
+        time.sleep(STEADY_SECONDS)
+        later = {stored: stamp_of(full[stored]) for stored in young}
+        young = {
+            stored: stamp
+            for stored, stamp in later.items()
+            if stamp != young[stored] or (stamp is None and _is_young(full[stored]))
+        }
+    return set(young)
+
+
+def _is_written_by_engram(path: str, records: Sequence[str]) -> bool:
+    """Whether a file is as Engram wrote it, for example in another process a moment ago."""
+    with contextlib.suppress(EngramError):
+        return is_as_written(memories.content(path), records)
+    return False
+
+
+def _is_young(path: str) -> bool:
+    """Whether a file was changed, or removed from its folder, a moment ago. A time in the future counts as now."""
+    changed = folder_time(path)
+    if changed < 0:
+        changed = folder_time(os.path.dirname(path))  # noqa: PTH120 -- called for every changed file
+    return time.time() - changed / 1e9 < YOUNG_SECONDS
+
+
+def is_as_written(data: bytes, records: Sequence[str]) -> bool:
+    """Whether a file is, byte for byte, what Engram wrote for its only indexed record; then it need not be parsed."""
+    return len(records) == 1 and memories.render_image(json.loads(records[0])) == data
+
+
+@dataclass(slots=True)
+class FileChanges:
+    """Memory files that may have changed, and folders whose listing may have."""
+
+    files: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.folders)
+
+
+class WatchLost(Exception):
+    """Events are missing: start a new watch and compare all files."""
+
+
+_NEVER = float("-inf")
+LOOK_INTERVAL = 0.25
+"""Seconds between two looks without a watch."""
+FIRST_SWEEP_SECONDS = 1.5
+"""Seconds that the first look may take; 100,000 files on a local disk take .4 to .6."""
+SWEEP_SHARE = 0.1
+"""The part of the time between two looks that a slice may take."""
+SHORTEST_SLICE, LONGEST_SLICE = 0.005, 0.1
+"""The seconds that a slice takes at least, enough for a thousand files, and at most."""
+WATCH_RETRY_SECONDS = 30.0
+"""Seconds until folders that could not be watched are tried again."""
+READ_RETRY_SECONDS = 2.0
+"""Seconds until changed files that could not be read are tried again."""
+MAX_TRIES = 20
+"""How often a file that still differs after it was read, a dangling link for example, is read again."""
+SWEEP_POSITION_KEY = "sweep"
+"""Where the last incomplete first look stopped, in the metadata of the index: the next process continues there."""
+
+
+class EditDetector:
+    """Finds the changed files of one store. It only looks: the store reads them under the writer lock."""
+
+    def __init__(self) -> None:
+        self._watch: FolderWatch | None = None
+        self._sweep: Sweep | None = None
+        self._unread, self._tries = FileChanges(), dict[str, int]()
+        self._looked_at = self._watch_at = self._read_at = _NEVER
+        self._roots: dict[str, tuple[int, int] | None] = {}
+        self.stopped_at: str | None = None
+        """Where the first look stopped, "" for the end; None if the index knows that."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether a watch reports every change, so that no file needs to be checked before it is returned."""
+        return self._watch is not None and self._sweep is None and self._watch.process == os.getpid()
+
+    def find(self, context: IndexContext, *, force: bool = False) -> FileChanges:
+        """Files and folders that differ from the index; stored paths. `force` compares the folders now, however recent the last look is."""
+        now = time.monotonic()
+        is_due = now - self._looked_at >= LOOK_INTERVAL
+        found = self._read_watch(context, check_roots=is_due or force)
+        if found is None:
+            self.stop()
+            is_due, found = True, FileChanges()
+        if (is_due or force) and self._watch is None:
+            self._look(context, found, now)
+        if is_due:
+            self._compare_files(context, found, now)
+            self._looked_at = now
+        if self._unread and now >= self._read_at:
+            found.files |= self._unread.files
+            found.folders |= self._unread.folders
+            self._unread = FileChanges()
+        if found.files:
+            found.files = find_differing(context, found.files)
+        return found
+
+    def _compare_files(self, context: IndexContext, found: FileChanges, now: float) -> None:
+        """Compare the next slice of files."""
+        if self._sweep is None:
+            return
+        found.files.update(self._sweep.compare(context.index.db, self._seconds(now)))
+        if self._looked_at == _NEVER and self._sweep.position != (context.index.get(SWEEP_POSITION_KEY) or ""):
+            self.stopped_at = self._sweep.position
+        if not self._sweep.position:
+            self._sweep = None
+
+    def _seconds(self, now: float) -> float:
+        if self._looked_at == _NEVER:
+            return FIRST_SWEEP_SECONDS
+        return max(SHORTEST_SLICE, min(LONGEST_SLICE, SWEEP_SHARE * (now - self._looked_at)))
+
+    # -- by watch
+
+    def _read_watch(self, context: IndexContext, *, check_roots: bool) -> FileChanges | None:
+        """What the watch reports; None if it cannot be relied on any more."""
+        if self._watch is None:
+            return FileChanges()
+        if self._watch.process != os.getpid() or (check_roots and self._roots != _identify_roots(context)):
+            return None
+        try:
+            found = self._watch.read()
+        except WatchLost:
+            return None
+        if found.files:
+            prefix = f"{context.home.root}/"
+            found.files = {path.removeprefix(prefix) for path in found.files}
+        return found
+
+    def _start_watch(self, context: IndexContext) -> "FolderWatch | None":
+        from engram.store.files.reconcile.folder_watch import FolderWatch
+
+        try:
+            return FolderWatch(str(folder) for folder in known_folders(context))
+        except OSError:
+            return None
+
+    def stop(self) -> None:
+        """End the watch. The next look compares every file."""
+        if self._watch is not None:
+            self._watch.stop()
+        self._watch = self._sweep = None
+        self._watch_at = _NEVER
+
+    # -- by stamps
+
+    def _look(self, context: IndexContext, found: FileChanges, now: float) -> None:
+        """Compare the folders, start a watch if this process lives on, and begin a sweep unless one is under way."""
+        is_first = self._looked_at == _NEVER
+        roots = memory_roots(context)
+        changed = changed_folders(context, roots)
+        if not is_first and not changed and now >= self._watch_at:
+            self._roots = _identify_roots(context)
+            self._watch, self._watch_at = self._start_watch(context), now + WATCH_RETRY_SECONDS
+            changed = changed_folders(context, roots)
+            if self._watch is not None:
+                self._sweep = None
+                if changed:
+                    # A folder may be new and unwatched: list it first, and watch with the next look.
+                    self.stop()
+        found.folders.update(map(str, changed))
+        if self._sweep is None:
+            position = str(context.index.get(SWEEP_POSITION_KEY) or "") if is_first else ""
+            self._sweep = Sweep(str(context.home.root), map(context.stored_path, roots), position)
+        # A file that was renamed over another changes the folder's time, too.
+        self._sweep.put_first(map(context.stored_path, changed))
+
+    # -- afterwards
+
+    def note_read(self, context: IndexContext, changes: FileChanges) -> None:
+        """Remember the files that still differ after they were read, such as those an editor has not finished."""
+        tried = {path: self._tries.get(path, 0) + 1 for path in find_differing(context, changes.files)}
+        self._tries = {path: tries for path, tries in tried.items() if tries < MAX_TRIES}
+        self._unread.files |= self._tries.keys()
+        self._read_at = time.monotonic() + LOOK_INTERVAL
+
+    def note_unread(self, changes: FileChanges) -> None:
+        """Remember changes that could not be read now, because the store is locked or may not be written."""
+        self._unread.files |= changes.files
+        self._unread.folders |= changes.folders
+        self._read_at = time.monotonic() + READ_RETRY_SECONDS
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether changes that could not be read are tried again later."""
+        return bool(self._unread) and time.monotonic() < self._read_at
+
+
+def find_differing(context: IndexContext, stored_paths: set[str]) -> set[str]:
+    """Those of the files that are not as the index knows them."""
+    known = stamps_known(context.index, stored_paths)
+    root = f"{context.home.root}/"
+    found = set(find_differing_files(root, known))
+    found |= {
+        path
+        for path in stored_paths.difference(row[0] for row in known)
+        if os.path.lexists(path if is_team(path) else root + path)
+    }
+    return {path for path in found - context.durability.unrepaired if is_attached(context, path)}
+
+
+def _identify_roots(context: IndexContext) -> dict[str, tuple[int, int] | None]:
+    """Device and inode of the store's folders; a folder that was replaced is another one with the same path."""
+    found: dict[str, tuple[int, int] | None] = {}
+    for root in memory_roots(context):
+        try:
+            status = os.stat(root)
+            found[str(root)] = (status.st_dev, status.st_ino)
+        except OSError:
+            found[str(root)] = None
+    return found

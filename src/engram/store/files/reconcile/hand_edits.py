@@ -1,35 +1,143 @@
-"""Reading what a person edited, added or removed: it wins, is journaled and indexed. The caller holds the writer lock."""
+"""Reads what people edited, added or removed in memory files, one file or all of them: it wins, is journaled and indexed; a team's file counts only as trusted. The caller holds the writer lock."""
 
 import contextlib
+import json
+import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 
-from engram.dialects.record import hand_problem
-from engram.model.errors import EngramError
+from engram.dialects.engram_yaml import hand_problem
+from engram.model.errors import EngramError, StoreError
 from engram.model.memory import Memory
 from engram.rules.limits import limit_problem
 from engram.store.files import memories
 from engram.store.files.log.journal import AfterImage
 from engram.store.files.memories import UNSEEN_STAMP, Stamp, stamp_of
-from engram.store.files.reconcile.context import IndexContext, append_entry
 from engram.store.files.reconcile.durability import sync_files
-from engram.store.files.reconcile.folders import find_new_files, full_path
-from engram.store.files.reconcile.index_records import (
+from engram.store.files.reconcile.folders import (
+    await_saves,
+    changed_folders,
+    content_digest,
+    files_in,
+    find_new_files,
+    full_path,
+    is_as_written,
+    is_attached,
+    is_known_folder,
+    is_team,
+    is_trusted,
+    list_entries,
+    memory_roots,
+    note_folder,
+    note_folders,
+    team_content,
+    team_of,
+    trusted_digests,
+)
+from engram.store.files.reconcile.index_state import (
+    IndexContext,
     MemoryRow,
+    append_entry,
+    drop_memories,
+    drop_split,
+    id_problem,
     index_entry,
     index_memories,
+    is_split,
     note_file,
     place_of,
     records_in,
+    retire_missing,
     stamp_known,
 )
-from engram.store.files.reconcile.memory_places import drop_memories, drop_split, id_problem, is_split, retire_missing
-from engram.store.files.reconcile.saves import await_saves, is_as_written
-from engram.store.files.reconcile.team_files import pick_up_team_file
-from engram.store.files.reconcile.team_trust import is_attached, is_team, team_of
 from engram.store.records import decode_record, image
 from engram.store.reports import SyncReport
+from engram.store.sqlite import sweep
+from engram.store.sqlite.sweep import Sweep, folder_time
+
+
+def pick_up_team_file(context: IndexContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
+    """Index a team file, without journaling it, and only while the reader trusts exactly this content."""
+    path = context.path(stored)
+    try:
+        data = team_content(path)
+        trusted = content_digest(data) in trusted_digests(context, team_of(context, stored))
+        found = memories.parse(data, path) if trusted or _has_indexed_memories(context, stored) else []
+    except EngramError:
+        _keep_last_trusted(context, stored, stamp, noticed)
+        return
+    if trusted:
+        _index_team_file(context, stored, stamp, found)
+    else:
+        _exclude_untrusted(context, stored, stamp, noticed)
+
+
+def _has_indexed_memories(context: IndexContext, stored: str) -> bool:
+    return context.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
+
+
+def _keep_last_trusted(context: IndexContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
+    """Keep the last trusted version of an unreadable file (during a merge, say); none of its text is reported."""
+    indexed = _has_indexed_memories(context, stored)
+    problem = (
+        f"{team_of(context, stored)}: a file there cannot be read; its last trusted version stays current. "
+        "`engram trust` shows which file, and why"
+    )
+    with context.index.writing():
+        note_file(context.index, stored, stamp, problem if indexed else "")
+    if indexed and problem not in noticed.problems:
+        noticed.problems.append(problem)
+
+
+def _exclude_untrusted(context: IndexContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
+    """Remove the memories of an untrusted file from the index; only its stamp is recorded."""
+    with context.index.writing() as writer:
+        drop_memories(context, writer, retire_missing(context, stored, set()))
+        note_file(context.index, stored, stamp)
+    problem = (
+        f"{team_of(context, stored)}: new or changed files there are not trusted yet and are not used. "
+        "`engram trust` lists them"
+    )
+    if problem not in noticed.problems:
+        noticed.problems.append(problem)
+
+
+def _index_team_file(context: IndexContext, stored: str, stamp: Stamp, found: list[Memory]) -> None:
+    gone = retire_missing(context, stored, {memory.id for memory in found})
+    problems = []
+    seen: set[str] = set()
+    with context.index.writing() as writer:
+        drop_memories(context, writer, gone)
+        for memory in found:
+            if _is_in_other_checkout(context, stored, memory):
+                continue
+            problem = hand_problem(memory) or limit_problem(memory)
+            problem = problem or id_problem(context, stored, memory, seen) or _own_id_problem(context, memory)
+            seen.add(memory.id)
+            if problem:
+                problems.append(f"{context.path(stored)}: {problem}")
+                continue
+            index_memories(context.index, writer, [MemoryRow(memory, image(memory), stored)])
+        note_file(context.index, stored, stamp, "; ".join(problems))
+
+
+def _is_in_other_checkout(context: IndexContext, stored: str, memory: Memory) -> bool:
+    """Whether another checkout of the repository already brought exactly this memory."""
+    place = place_of(context.index, memory.id)
+    if place == stored or not is_team(place) or not context.path(place).exists():
+        return False
+    row = context.index.one("by_ref", memory.id)
+    return row is not None and image(decode_record(row[2])) == image(memory)
+
+
+def _own_id_problem(context: IndexContext, memory: Memory) -> str:
+    """A problem if a team file uses the id of one of the owner's memories, also of a removed one."""
+    own = context.index.one("by_ref", memory.id) is not None and not is_team(place_of(context.index, memory.id))
+    return f"id {memory.id} belongs to one of your own memories; yours is kept" if own else ""
+
 
 HAND_ACTOR = "hand"
 """The actor of changes a person made to the files."""
@@ -208,3 +316,139 @@ def _retire_file(context: IndexContext, stored: str, noticed: SyncReport) -> Non
         return
     _record(context, "remove", f"{stored} was removed", stored, [(memory, "") for memory in gone], None)
     noticed.removed += [memory.id for memory in gone]
+
+
+_COMPARED_AT_ONCE = 512
+
+
+def sync_all(context: IndexContext, *, seconds: float | None = None) -> SyncReport:
+    """Update the index from every file, or from as many as the time allows."""
+    noticed = SyncReport()
+    everywhere = memory_roots(context)
+    folders = dict.fromkeys(changed_folders(context, everywhere))
+    if seconds is None:
+        # A folder's time can miss changes within one tick of the clock, so a full sync lists every folder.
+        folders |= dict.fromkeys(folder for root in everywhere for folder in memories.walk(root))
+    for folder in folders:
+        list_folder(context, folder, noticed)
+    every_file = Sweep(str(context.home.root), map(context.stored_path, everywhere))
+    pick_up(context, every_file.compare(context.index.db, math.inf if seconds is None else seconds), noticed)
+    noticed.complete = not every_file.position
+    _add_known_problems(context, noticed)
+    return noticed
+
+
+def sync_folder(context: IndexContext, folder: Path) -> SyncReport:
+    """Update the index from the files below one folder."""
+    noticed = SyncReport()
+    known = changed_folders(context, [folder])
+    for changed in [f for f in known if f == folder or folder in f.parents]:
+        list_folder(context, changed, noticed)
+    rows = context.index.db.execute(
+        "SELECT path FROM files WHERE substr(path, 1, ?) = ?", (len(str(folder)) + 1, f"{folder}/")
+    )
+    pick_up(context, [path for (path,) in rows.fetchall()], noticed)
+    return noticed
+
+
+def list_folder(context: IndexContext, folder: Path, noticed: SyncReport) -> None:
+    """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
+    stored = context.stored_path(folder)
+    mtime = folder_time(folder)
+    entries = list_entries(context, folder, noticed)
+    if entries is None:
+        return
+    here = {f"{stored}/{entry.name}" for entry in entries if memories.is_memory_file(entry.name)}
+    known = files_in(context, stored)
+    pick_up(context, sorted(here - known), noticed)
+    pick_up(context, sorted(known - here), noticed)
+    with context.index.writing():
+        note_folder(context, stored, sweep.time_to_record(mtime, time.time_ns()))
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            path = Path(entry.path)
+            if not is_known_folder(context, context.stored_path(path)):
+                list_folder(context, path, noticed)
+
+
+def compare_files(context: IndexContext, noticed: SyncReport) -> list[str]:
+    """Record the stamp of every file that agrees with the index; returns the others, to be read as hand edits.
+
+    For an index filled from the journal; inside a transaction.
+    """
+    differing: list[str] = []
+    files = _listed_files(context, noticed)
+    while some := list(islice(files, _COMPARED_AT_ONCE)):
+        records = records_in(context.index, some)
+        stamps = [(stored, _stamp_if_equal(context, stored, records.get(stored, ()))) for stored in some]
+        differing += [stored for stored, stamp in stamps if stamp is None]
+        rows = [
+            (stored, stamp.mtime_ns, stamp.size, stamp.inode, stamp.ctime_ns, "")
+            for stored, stamp in stamps
+            if stamp is not None
+        ]
+        context.index.db.executemany(context.index.statement("put_file"), rows)
+    return differing
+
+
+def _listed_files(context: IndexContext, noticed: SyncReport) -> Iterator[str]:
+    """Every memory file; the folders' times are recorded."""
+    for root in memory_roots(context):
+        for folder in memories.walk(root):
+            stored = context.stored_path(folder)
+            note_folders(context, [folder])
+            for entry in list_entries(context, folder, noticed) or ():
+                if memories.is_memory_file(entry.name):
+                    yield f"{stored}/{entry.name}"
+
+
+def _stamp_if_equal(context: IndexContext, stored: str, records: Sequence[str]) -> Stamp | None:
+    """The stamp of a file that contains exactly these records; None if it does not, or may not be read."""
+    # Creating or joining a `Path` costs as much as reading the file.
+    path = stored if is_team(stored) else f"{context.home.root}/{stored}"
+    stamp = stamp_of(path)
+    if not records or (is_team(stored) and not is_trusted(context, stored)):
+        return None
+    try:
+        data = memories.content(path)
+        if is_as_written(data, records):
+            return stamp
+        found = [image(memory) for memory in memories.parse(data, path)]
+    except EngramError:
+        return None
+    expected = {record["id"]: record for record in map(json.loads, records)}
+    return stamp if len(found) == len(expected) and {one["id"]: one for one in found} == expected else None
+
+
+def write_missing(context: IndexContext) -> None:
+    """Write the store's own files that the index knows and that are gone; inside a transaction.
+
+    Those that cannot be written are one warning.
+    """
+    failed: list[StoreError] = []
+    missing: dict[str, list[str]] = {}
+    for memory_id, stored in context.index.db.execute("SELECT id, path FROM places").fetchall():
+        if not is_team(stored) and (stored in missing or not os.path.lexists(f"{context.home.root}/{stored}")):
+            missing.setdefault(stored, []).append(memory_id)
+    for stored, ids in missing.items():
+        together = [decode_record(context.index.one("by_ref", memory_id)[2]) for memory_id in ids]
+        try:
+            stamp = memories.write_data(context.safe_path(stored), memories.render(together), None)
+            note_file(context.index, stored, stamp or UNSEEN_STAMP)
+        except StoreError as error:
+            failed.append(error)
+    if failed:
+        context.warnings.append(f"{len(failed)} missing memory file(s) could not be written again: {failed[0]}")
+
+
+def _add_known_problems(context: IndexContext, noticed: SyncReport) -> None:
+    for (error,) in context.index.db.execute("SELECT error FROM files WHERE error <> ''"):
+        if error not in noticed.problems:
+            noticed.problems.append(error)
+
+
+def forget_stamps(context: IndexContext, folder: Path) -> None:
+    """Make the next sync read every file of a folder again; inside a transaction."""
+    context.index.db.execute(
+        "UPDATE files SET mtime_ns = 0 WHERE substr(path, 1, ?) = ?", (len(str(folder)) + 1, f"{folder}/")
+    )

@@ -1,11 +1,4 @@
-"""Reconciliation of the index with journal, files and ledgers: what it has not read yet, or, when it is rebuilt, everything.
-
-Each source tells how far the index has read it: the journal by a position, a ledger by its size, a memory file by its
-stamp. `catch_up` reads on from there and finishes what a crash interrupted; `rebuild` empties the index and does the same
-from the beginning, in one transaction, so that readers see the old index until the new one is complete.
-
-The caller of everything here holds the writer lock, except of `fill_unlocked`.
-"""
+"""Brings the index up to date with journal, files and ledgers, or rebuilds it; and embeds documents that have no vector yet, or all of them with another embedder."""
 
 import contextlib
 import json
@@ -18,36 +11,39 @@ from typing import TYPE_CHECKING
 from engram.disk import whole_lines
 from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.memory import Memory
-from engram.store.documents import Document, event_document, meaning_of
-from engram.store.files.log.context import LogContext
+from engram.store.documents import Document, event_document, meaning_of, stored_meaning
 from engram.store.files.log.journal import AfterImage, JournalLine, Position
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.memories import UNSEEN_STAMP
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import IndexContext, Tail, append_entry, journal_tail
+from engram.store.files.reconcile import hand_edits
 from engram.store.files.reconcile.file_repair import finish_files, repair_after_restart
+from engram.store.files.reconcile.folders import is_team, is_trusted_anywhere
 from engram.store.files.reconcile.hand_edits import pick_up
-from engram.store.files.reconcile.index_records import (
+from engram.store.files.reconcile.index_state import (
+    IndexContext,
+    LogContext,
     MemoryRow,
+    PendingEvents,
+    Tail,
+    append_entry,
     forget_memory,
     index_entries,
     index_entry,
     index_event,
     index_memories,
+    journal_tail,
     note_ledger,
     place_of,
 )
-from engram.store.files.reconcile.pending_events import PendingEvents
-from engram.store.files.reconcile.team_trust import is_team, is_trusted_anywhere
-from engram.store.files.states.sessions import session_scope
+from engram.store.files.states.work import session_scope
 from engram.store.ledger import LEDGER_OP, TASK_OP
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 from engram.store.reports import SyncReport
-from engram.store.sqlite.writer import DocumentWriter
+from engram.store.sqlite.writer import DocumentWriter, to_blob
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Vectors
+    from engram.embedding.vectors import Vectors
 
 
 def is_untouched(context: IndexContext, waiting: PendingEvents) -> bool:
@@ -242,7 +238,7 @@ def _fill(
     _index_journal(context, writer, context.journal.read, progress, anew=True)
     if alone:
         _write_lost_files(context)
-    differing = file_sync.compare_files(context, noticed)
+    differing = hand_edits.compare_files(context, noticed)
     _index_ledgers(context, writer, progress)
     context.index.set("filled", 1)
     return differing
@@ -257,7 +253,7 @@ def _write_lost_files(context: IndexContext) -> None:
     if start:
         with contextlib.suppress(StoreReadOnly):
             finish_files(context, list(context.journal.read(Position(start[0], start[2]))), teams=False)
-    file_sync.write_missing(context)
+    hand_edits.write_missing(context)
 
 
 def _index_ledgers(context: IndexContext, writer: DocumentWriter, progress: Progress) -> None:
@@ -357,3 +353,89 @@ def remove_stray(folder: Path) -> None:
     for name in os.listdir(folder) if folder.is_dir() else ():
         if name.startswith(".") and name.endswith(".tmp"):
             (folder / name).unlink(missing_ok=True)
+
+
+DOCUMENTS_PER_BATCH = 256
+
+
+def reembed(context: IndexContext, deadline: float, progress: Progress) -> int:
+    """Embed every document with this process's embedder, continuing an interrupted run; returns how many were embedded.
+
+    Searches use the old vectors until all new ones exist.
+    """
+    if context.embedder is None:
+        raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
+    index = context.index
+    name = context.embedder.name
+    if index.get("embedder") == name and not index.without_vector(0, 1):
+        return 0
+    generation = _pending_generation(context, name, deadline)
+    done, total = 0, index.count - 1
+    while True:
+        rows = _find_missing_vectors(context, generation)
+        if not rows:
+            with context.lock.hold(deadline):
+                if _switch_embedder(context, generation):
+                    return done
+            continue
+        vectors = context.embedder.embed([meaning for _, meaning in rows])
+        with context.lock.hold(deadline), index.writing():
+            for (n, _), vector in zip(rows, vectors, strict=True):
+                index.db.execute(index.statement("put_vector"), (generation, n, to_blob(vector)))
+        done += len(rows)
+        progress("vectors", done, max(total, done))
+
+
+def _pending_generation(context: IndexContext, name: str, deadline: float) -> int:
+    index = context.index
+    with context.lock.hold(deadline), index.writing():
+        stored = json.loads(index.get("pending") or "null")
+        if stored and stored[1] == name and stored[0] > index.generation:
+            return int(stored[0])
+        generation = max(index.generation, stored[0] if stored else 0) + 1
+        if index.get("embedder") == name:
+            return index.generation
+        index.db.execute("DELETE FROM vectors WHERE generation > ?", (index.generation,))
+        index.set("pending", json.dumps([generation, name]))
+        return generation
+
+
+def _find_missing_vectors(context: IndexContext, generation: int) -> list[tuple[int, str]]:
+    rows = context.index.db.execute(
+        context.index.statement("without_vector"), (generation, 0, DOCUMENTS_PER_BATCH)
+    ).fetchall()
+    return [(n, stored_meaning(kind, record)) for n, kind, record in rows]
+
+
+def _switch_embedder(context: IndexContext, generation: int) -> bool:
+    """Make a generation current; returns False if a new document has no vector of it yet."""
+    index = context.index
+    with index.writing():
+        if _find_missing_vectors(context, generation):
+            return False
+        old = index.generation
+        index.claim_embedder(generation)
+        index.db.execute("DELETE FROM vectors WHERE generation <> ?", (generation,))
+        index.db.execute("DELETE FROM meta WHERE key = 'pending'")
+    if old != generation:
+        index.drop_stale_matrices()
+    return True
+
+
+def fill_vectors(context: IndexContext, deadline: float) -> None:
+    """Embed documents without a vector in slices; the lock is held only to write. Raises `EmbedderError`."""
+    if context.embedder is None or not context.index.get("lacking") or not context.index.can_embed():
+        return
+    after = 0
+    while rows := context.index.without_vector(after, DOCUMENTS_PER_BATCH):
+        vectors = context.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
+        with context.lock.hold(deadline), context.index.writing() as writer:
+            # Another writer may have changed, embedded or purged them meanwhile.
+            still = context.index.without_vector(rows[0][0] - 1, len(rows))
+            for row, vector in zip(rows, vectors, strict=True):
+                if row in still:
+                    writer.put_vector(row[0], vector)
+        after = rows[-1][0]
+    with context.lock.hold(deadline), context.index.writing():
+        if not context.index.without_vector(0, 1):
+            context.index.set("lacking", 0)

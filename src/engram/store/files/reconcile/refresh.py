@@ -20,28 +20,25 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 from engram.model.arguments import half_character_error
 from engram.model.errors import EmbedderError, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.forks import wait_for_imports
-from engram.store.files.leftovers import remove_home_leftovers
-from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
-from engram.store.files.log.journal import Journal
+from engram.store.defaults import random_hex, utc_now
+from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock, remove_home_leftovers
+from engram.store.files.log.journal import Journal, Usage
 from engram.store.files.log.ledger import Ledger
-from engram.store.files.log.usage import Usage
-from engram.store.files.reconcile import file_sync, recovery
-from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile import hand_edits, recovery
 from engram.store.files.reconcile.durability import make_durable_at_close
-from engram.store.files.reconcile.edits import SWEEP_POSITION_KEY, EditDetector
-from engram.store.files.reconcile.file_changes import FileChanges
+from engram.store.files.reconcile.folders import SWEEP_POSITION_KEY, EditDetector, FileChanges
 from engram.store.files.reconcile.hand_edits import pick_up
-from engram.store.files.reconcile.missing_vectors import fill_vectors
+from engram.store.files.reconcile.index_state import IndexContext
+from engram.store.files.reconcile.recovery import fill_vectors
 from engram.store.home import FormatGuard, Home
 from engram.store.protocol import Progress
 from engram.store.reports import SyncReport
-from engram.store.sources import random_hex, utc_now
 from engram.store.sqlite.connection import is_busy, is_damaged, is_unwritable, write_transaction
 from engram.store.sqlite.index import Index
 from engram.store.sqlite.sweep import find_differing_files
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder
+    from engram.embedding.vectors import Embedder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -337,7 +334,7 @@ class RefreshedStore:
             self._index_changes(ledger="")
             noticed = SyncReport()
             for folder in sorted(changes.folders):
-                file_sync.list_folder(self.context, Path(folder), noticed)
+                hand_edits.list_folder(self.context, Path(folder), noticed)
             return pick_up(self.context, sorted(changes.files), noticed)
 
         noticed = self._under_lock(EDIT_LOCK_SECONDS, read_changes, "changed files were not read")
@@ -407,7 +404,7 @@ class RefreshedStore:
     def _sync_teams(self) -> None:
         self._finish_interrupted(ledger="")
         for folder in list(self._unread_teams):
-            file_sync.sync_folder(self.context, folder)
+            hand_edits.sync_folder(self.context, folder)
             del self._unread_teams[folder]
 
     def _under_lock(self, seconds: float, work: Callable[[], R], problem: str) -> R | None:

@@ -1,4 +1,4 @@
-"""Health checks of a files store: its files, its index, its embedder, and records missing from it."""
+"""Health checks of a files store: its files, its index and whether it still says what the files say, its embedder, and records missing from the store."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from engram.disk import json_object, read_bytes, reading
-from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.model.errors import EngramError, StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
-from engram.store.files.log.context import LogContext
-from engram.store.files.log.journal import Journal
-from engram.store.files.log.mark import Mark, read_mark, write_mark
-from engram.store.files.reconcile.context import IndexContext
+from engram.model.memory import Memory
+from engram.store.files import memories
+from engram.store.files.log.journal import Journal, Mark, read_mark, write_mark
+from engram.store.files.memories import Stamp
 from engram.store.files.reconcile.file_repair import repair_report
-from engram.store.files.states.sessions import is_lost, session_path
-from engram.store.files.states.tasks import checkpoints_path, task_path
+from engram.store.files.reconcile.index_state import IndexContext, LogContext
+from engram.store.files.states.work import checkpoints_path, is_lost, session_path, task_path
 from engram.store.files.store.purge_plan import has_unfinished_purge, marker_problem
 from engram.store.home import Home
 from engram.store.ledger import LEDGER_OP, TASK_OP, parse_checkpoint
-from engram.store.reports import Check
+from engram.store.records import decode_record
+from engram.store.reports import Check, SyncReport
 
 _LOCK_WAIT_SECONDS = 0.05
 """Seconds that a check waits for a writer."""
@@ -250,3 +251,70 @@ def _bytes(path: Path) -> bytes:
         return read_bytes(path)
     except OSError:
         return b""
+
+
+SAMPLED_FILES = 300
+"""Files that are read again; spread evenly over all of them, it takes about a tenth of a second."""
+MAX_REPORTED_IDS = 5
+REBUILD_ADVICE = "run `engram index --rebuild`"
+
+
+def find_drift(context: IndexContext, noticed: SyncReport) -> Check:
+    """The check; `noticed` is what has just been read from files that had changed."""
+    read = [
+        f"{len(ids):,} {what}"
+        for what, ids in (("added", noticed.added), ("edited", noticed.edited), ("removed", noticed.removed))
+        if ids
+    ]
+    news = f"; files changed by hand and read now: {', '.join(read)}" if read else ""
+    problems = list(_gaps(context))
+    sample = context.index.all("sampled_files", SAMPLED_FILES)
+    if differing := [row[0] for row in sample if _differs(context, *row)]:
+        problems.append(f"{_list_some(differing)} differ from their files")
+    if problems:
+        return Check("drift", False, "; ".join(problems) + news, REBUILD_ADVICE)
+    return Check("drift", True, f"index and files agree ({len(sample):,} files compared){news}")
+
+
+def _gaps(context: IndexContext) -> Iterator[str]:
+    for statement, meaning in (
+        ("unindexed_files", "have a file and no entry in the index"),
+        ("entries_without_file", "are in the index and have no file"),
+        ("incomplete_entries", "are only partly in the index"),
+    ):
+        if found := [memory_id for (memory_id,) in context.index.all(statement, MAX_REPORTED_IDS + 1)]:
+            yield f"{_list_some(found)} {meaning}"
+    ((texts, words),) = context.index.all("word_counts")
+    if texts != words:
+        yield f"the keyword index has {words:,} of {texts:,} documents"
+
+
+def _list_some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:MAX_REPORTED_IDS]) + (" and more" if len(ids) > MAX_REPORTED_IDS else "")
+
+
+def _differs(context: LogContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
+    """Whether a file says something else. One that has changed since the index read it is read with the next sync, and one
+    that cannot be read is another check's finding.
+    """
+    try:
+        path = context.safe_path(stored)
+        found = memories.read(path)
+    except EngramError:
+        return False
+    if memories.stamp_of(path) != Stamp(*stamp):
+        return False
+    there = next((memory for memory in found if memory.id == memory_id), None)
+    return there is None or _content(there) != _content(decode_record(record))
+
+
+def _content(memory: Memory) -> tuple[object, ...]:
+    return (
+        memory.statement,
+        memory.situation,
+        memory.scope,
+        memory.type,
+        memory.status,
+        memory.pinned,
+        memory.confidence,
+    )

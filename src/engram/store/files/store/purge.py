@@ -18,20 +18,29 @@ from engram.disk import MALFORMED, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
 from engram.store.documents import event_document
 from engram.store.files import memories
-from engram.store.files.leftovers import remaining_leftovers, remove_home_leftovers
-from engram.store.files.log.context import LogContext
+from engram.store.files.lock import remaining_leftovers, remove_home_leftovers
 from engram.store.files.log.journal import AfterImage
-from engram.store.files.reconcile.context import IndexContext, append_entry, reindex_journal
-from engram.store.files.reconcile.folders import memory_roots
-from engram.store.files.reconcile.index_records import forget_memory, index_entry, note_file, note_ledger, place_of
+from engram.store.files.reconcile.folders import is_team, memory_roots, team_of
+from engram.store.files.reconcile.index_state import (
+    IndexContext,
+    LogContext,
+    append_entry,
+    forget_memory,
+    index_entry,
+    note_file,
+    note_ledger,
+    place_of,
+    reindex_journal,
+)
 from engram.store.files.reconcile.recovery import remove_stray
-from engram.store.files.reconcile.team_trust import is_team, team_of
 from engram.store.files.states import named as named_states
-from engram.store.files.states.tasks import all_files as task_files
-from engram.store.files.store import events
+from engram.store.files.states.work import list_task_files as task_files
 from engram.store.files.store.purge_plan import (
     MARKER_FILE,
     PurgePlan,
+    Quotations,
+    files_below,
+    find_leftovers,
     has_unfinished_purge,
     owner_of,
     plan_purge,
@@ -40,7 +49,7 @@ from engram.store.files.store.purge_plan import (
     scope_of,
     write_marker,
 )
-from engram.store.files.store.purge_scan import Quotations, files_below, find_leftovers
+from engram.store.files.store.writer import find_stored_event
 from engram.store.ledger import LEDGER_OP, REDACT_OP, blank_event, redaction_text, to_fields
 from engram.store.purge import remove_texts
 from engram.store.reports import Purged
@@ -120,7 +129,7 @@ def _take_out_of_index(context: IndexContext, writer: DocumentWriter, plan: Purg
         if known:
             run("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (memory_id,))
     for event_id in plan.events:
-        event, scope = events.find(context, event_id), scope_of(context, event_id)
+        event, scope = find_stored_event(context, event_id), scope_of(context, event_id)
         if event is not None:
             # An empty event keeps its place in the chain and among the documents.
             empty = blank_event(event)
@@ -284,7 +293,14 @@ def _clean_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations)
                 take_out(path, plan.id_set, quotes)
     home = context.home
     # Whoever writes these holds the writer lock.
-    for folder in (home.journal, home.ledger, home.tasks, home.state, home.state / "jobs", named_states.folder(home)):
+    for folder in (
+        home.journal,
+        home.ledger,
+        home.tasks,
+        home.state,
+        home.state / "jobs",
+        named_states.states_folder(home),
+    ):
         remove_stray(folder)
     remove_home_leftovers(home)
 

@@ -6,17 +6,20 @@ from typing import Any
 
 from engram.disk import json_line, reading, replace_file
 from engram.model.lazy import replace
-from engram.store.files.log.context import LogContext
-from engram.store.files.log.journal import decode
-from engram.store.files.log.mark import read_mark, write_mark
-from engram.store.files.log.usage import after_month
-from engram.store.files.reconcile.context import IndexContext, append_anchor, journal_tail, reindex_journal
-from engram.store.files.reconcile.index_records import index_entry
+from engram.store.files.log.journal import after_month, decode, read_mark, write_mark
+from engram.store.files.reconcile.index_state import (
+    IndexContext,
+    LogContext,
+    append_anchor,
+    index_entry,
+    journal_tail,
+    reindex_journal,
+)
 from engram.store.files.reconcile.recovery import forget_ledgers
-from engram.store.files.states.sessions import load_session
+from engram.store.files.states.work import load_session
 from engram.store.files.store.reader import histories
-from engram.store.history import ENDED_STATUSES, first_kept_seq
 from engram.store.ledger import PRUNED, Head
+from engram.store.records import ENDED_STATUSES, first_kept_seq
 from engram.store.reports import Pruned
 
 
