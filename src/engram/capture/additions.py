@@ -42,7 +42,11 @@ def broader_situation(known: str, new: str) -> str:
 
 @dataclass(slots=True)
 class SituationBroadener:
-    """Broadens the situation of a memory that is learned again."""
+    """Broadens the situation of a memory that is learned again.
+
+    It was known and was not found in time, so the next search by either wording finds it. Where the source may not
+    change the memory, the broader situation is proposed: a candidate that would replace the memory waits for review.
+    """
 
     store: Store
     clock: Callable[[], datetime]

@@ -245,7 +245,12 @@ class CaptureResult:
 
 @dataclass(slots=True)
 class CaptureBuffer:
-    """Takes live turns in, and reads them when it is time."""
+    """Takes live turns in, and reads them when it is time.
+
+    The turns are in the session's ledger, so nothing is lost: the state `buffer/<session>` only has their numbers. A
+    turn that a crash left in the ledger alone is found there by its mark. One process reads a session at a time, and
+    facts are derived once from the same words, so that a crash or a second process doubles nothing.
+    """
 
     store: Store
     reader: BufferReader

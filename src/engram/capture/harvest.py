@@ -53,7 +53,11 @@ class TranscriptFact:
 def remarks(
     considered: Sequence[JudgedSentence], turns: Sequence[str], project: str, has_slot: Callable[[ExtractedFact], bool]
 ) -> Iterator[TranscriptFact]:
-    """The facts of turns; those of sentences next to each other are put together, unless they have a slot of their own."""
+    """The facts of turns; those of sentences next to each other are put together, unless they have a slot of their own.
+
+    "We don't do down files. Migrations are forward only." is one thing to remember, and one decision for the person who
+    reviews it. A fact with a slot of its own (a name, a home town), which a later one replaces, stays by itself.
+    """
     for run in _runs(considered):
         asked = any(is_remember_request(one.text) for one in run)
         turn = turns[run[0].turn]

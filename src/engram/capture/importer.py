@@ -136,7 +136,17 @@ class PlacedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Imports files into one store."""
+    """Imports files into one store.
+
+    Ids stay where they can, so that a second import finds what the first one brought. Where an id is taken here, the
+    record gets another, and an alias that names the store it came from and its id there. Records that need a new id are
+    written first, so that the links of the others are complete; links among the renamed ones are set at the end.
+
+    A record that was changed later elsewhere replaces ours; an older one does not. PLUR's times do not tell which is
+    newer, so its records are merged field by field. Nothing a file says about trust counts (who said it, that a person
+    confirmed or pinned it), and it replaces nothing that a more trusted source said, unless the person at the terminal
+    vouches for the file.
+    """
 
     store: Store
     clock: Callable[[], datetime]

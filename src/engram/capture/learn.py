@@ -1,5 +1,5 @@
 """`learn` and `remember`: draft → policy → gates (against the store) → lock → gates again for what others wrote meanwhile → store.
-What it contradicts here is settled as the caller chooses; what it contradicts in other scopes is told."""
+What it contradicts here is settled as the caller chooses; what it contradicts in other scopes is reported."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -160,7 +160,11 @@ def _is_near(proposal: Proposal, near: Neighbour) -> bool:
 def scope_warnings(
     proposal: Proposal, store: Store, vector: "Vectors | None", here: str, now: datetime
 ) -> tuple[str, ...]:
-    """A warning for each current memory of another scope that a proposal repeats or contradicts."""
+    """A warning for each current memory of another scope that a proposal repeats or contradicts.
+
+    The gates compare within one scope, because a project may do otherwise than everyone else. But an agent in the
+    project reads both, so a warning names the other memory.
+    """
     memory, scopes = proposal.memory, other_scopes(proposal.memory.scope, here)
     with store.reading():
         found = StoreLookup(store, vector, CURRENT_STATUSES, scopes, MAX_SCOPE_NEIGHBOURS).near(proposal)

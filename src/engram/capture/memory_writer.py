@@ -62,7 +62,11 @@ class _Vouching:
 
 @dataclass(slots=True)
 class Duplicates:
-    """Decides what becomes of a stored memory that is said again."""
+    """Decides what becomes of a stored memory that is said again.
+
+    It counts and reinforces that memory, confirms a guess, corroborates or vouches for what came from elsewhere,
+    releases a memory that waited, or lets it replace others that the caller names.
+    """
 
     store: Store
     settings: GateSettings

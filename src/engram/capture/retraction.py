@@ -244,7 +244,10 @@ _OVER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """The memory that is meant, or why there is none."""
+    """The memory that is meant, or why there is none.
+
+    Where it is not clear which memory is meant, the memories that may be meant are named and nothing happens to them.
+    """
 
     target: Memory | None
     reason: str = ""

@@ -59,7 +59,13 @@ class Repetition:
 def find_repetition(
     store: Store, memory: Memory, scopes: Sequence[str], vector: "Vectors | None", others: Sequence[Neighbour] = ()
 ) -> Repetition | None:
-    """The live memory of these scopes, or one of the others, that a statement says again; None if it says something else, or the opposite."""
+    """The live memory of these scopes, or one of the others, that a statement says again; None if it says something else, or the opposite.
+
+    People tell their agents the same rule again and again. What says the same as a candidate that waits for review is
+    added to it as a further telling, with its own words, so that a reviewer sees them and can take them out
+    (`engram.review.amendment`). What only probably does is proposed by itself and linked to the older memory, so that a
+    person merges the two or keeps both. No words are ever replaced.
+    """
     from engram.models.pairs import relate_all
     from engram.models.paraphrases import SAME_LOG_ODDS, SURELY_SAME_LOG_ODDS
 

@@ -286,7 +286,12 @@ _DETAIL_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Judges what a decision writes."""
+    """Judges what a decision writes.
+
+    No operation is exempt. A plan that asked the gates about a memory puts it as `judged`, because what may not be
+    active waits there; every other memory of the same change is judged here, and refused. A person, and a program that
+    opened the store for its owner, may write what they want.
+    """
 
     store: Store
     settings: GateSettings

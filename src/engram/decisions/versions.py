@@ -115,6 +115,10 @@ def place_version(
     Without a given date it follows every version that has begun, whatever the clock said when that one was stored. A version that
     is dated before the current head is part of the history: the head stays. So does a head that outlasts the new version, unless
     it is replaced `for_good`; what the new version supersedes then says so.
+
+    `place_version` is the one place where a version replaces another. Valid time (`valid_from`, `valid_until`) says
+    when a version was true; the journal has the recorded time. A version that ends before the current one would is an
+    exception to it: both are current while it holds, and the other alone afterwards.
     """
     latest = sort_versions(heads)[-1]
     lineage = latest.lineage or latest.id

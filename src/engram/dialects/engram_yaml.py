@@ -216,7 +216,11 @@ TEXT_KEYS = _MEMORY.keys_read_by(
 
 
 def from_mapping(data: Mapping[str, Any]) -> Memory:
-    """The memory a mapping describes. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer record."""
+    """The memory a mapping describes. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer record.
+
+    Two tables say it all: which key holds which field, how it is read, how it is written. What a table does not know
+    lands in `extra`, at the depth where it stood, and is written back there.
+    """
     try:
         return _read_memory(data)
     except FieldError as error:

@@ -1,4 +1,8 @@
-"""What every embedding provider offers, the error they raise, and every matrix product of vectors in the package, each small enough for one thread."""
+"""What every embedding provider offers, the error they raise, and every matrix product of vectors in the package, each small enough for one thread.
+
+OpenBLAS splits a product over all processors from some size on, and its threads then spin for a while in case another one follows.
+Next to the short work of a search that costs more than it saves, most of all where others need the processors too.
+"""
 
 from __future__ import annotations
 

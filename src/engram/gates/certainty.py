@@ -1,4 +1,8 @@
-"""Judges by words whether a statement repeats or outdates another, which the pair model alone never decides: a mistake would lose a memory."""
+"""Judges by words whether a statement repeats or outdates another, which the pair model alone never decides: a mistake would lose a memory.
+
+A wrong duplicate loses a statement and a wrong update puts one out of force, so both need more than a high probability. What fails
+here is still stored, named as a paraphrase, or waits for review.
+"""
 
 import re
 from collections import Counter
@@ -41,7 +45,12 @@ class SubjectAndVerb:
 
 
 def may_succeed(new: str, old: str) -> bool:
-    """Whether a newer statement tells of a change, about the same subject as an older one, and of more than a bare value."""
+    """Whether a newer statement tells of a change, about the same subject as an older one, and of more than a bare value.
+
+    The pair model knows many wordings but little of the world, and a wrong update puts a memory out of force. So
+    nothing is replaced by itself if the two may be about different things, if the newer one has no word of change, if
+    it adds or only considers a value, or if a bare value is all that differs.
+    """
     one, other = read_statement(new), read_statement(old)
     mine, theirs = _clause(one), _clause(other)
     if mine is None or theirs is None or _is_open(new) or _is_bare(one, other):

@@ -417,7 +417,14 @@ def statements_of(proposal: Proposal) -> list[Proposal]:
 
 
 def compare_forms(new: Memory, old: Memory) -> FormComparison:
-    """Compare two memories in the same form."""
+    """Compare two memories in the same form.
+
+    Two facts about the same subject and predicate repeat each other if their objects do, and contradict each other if
+    these differ, in whatever situation. Two pieces of feedback repeat each other if they ask for the same action in a
+    similar situation, and contradict each other if their actions are opposed there, or one asks for what the other
+    warns of. What is the same and what is opposed, the exact rules (`compare`) and the pair model (`models.pairs`) say,
+    of a part as of any other statement.
+    """
     is_feedback = form_name(new.form) == FEEDBACK
     return _feedback(new, old) if is_feedback else _facts(new.form, old.form)
 

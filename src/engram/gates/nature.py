@@ -47,7 +47,12 @@ _NUMBER = r"(?:\d|two|three|four|six|eight)"
 
 
 def toolchain(statement: str) -> str:
-    """The words in which a statement says what a project uses for what; "" where it does not."""
+    """The words in which a statement says what a project uses for what; "" where it does not.
+
+    It names a role, an activity or an artefact of a project (`data/locality.txt`) as a known one, and says in the
+    present what serves it. What is said of a tool itself ("ruff is a fast linter", "the formatter of Go is gofmt") or
+    advised ("tests should not sleep") is no such sentence.
+    """
     return next((found for piece in _PIECE.split(statement) if (found := _in_sentence(piece))), "")
 
 
@@ -157,7 +162,16 @@ class ProjectPlace:
 
 
 def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situation: str = "") -> str:
-    """Why a statement is about the project, in a few words; "" where it holds everywhere."""
+    """Why a statement is about the project, in a few words; "" where it holds everywhere.
+
+    The first rule that applies decides:
+
+    1. It names this project: "this repo", the repository's name, or a path that exists in it.
+    2. It is about a person ("I prefer", "the user"), or of a type that describes people: not this project's.
+    3. It speaks of the team ("we", "our"), or one of its sentences is about a part ("The billing service …") or says what serves what
+       ("The linter is ruff"), or it is of a type such as decision or convention: this project's.
+    4. Anything else holds everywhere.
+    """
     statement, situation = statement[:_READ_CHARS], situation[:_READ_CHARS]
     text = f"{statement}\n{situation}"
     prepared = plain(text)

@@ -1,4 +1,9 @@
-"""How a proposal relates to its neighbours: which one it repeats, outdates or contradicts, and which passages of a text say again what a person took out of use."""
+"""How a proposal relates to its neighbours: which one it repeats, outdates or contradicts, and which passages of a text say again what a person took out of use.
+
+The trained pair model (`models.pairs`) decides, once for all neighbours. Two memories in the same form are compared by its parts
+instead (`compare_forms`), and an exact rule goes before the model: statements that differ only in a number, a negation, an
+opposite or a rival word (`compare`), in languages the model was not trained on, too.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -88,7 +93,12 @@ def split_passages(text: str) -> list[str]:
 
 
 def find_near_passages(texts: Iterable[str], statements: Sequence[str]) -> NearPassages:
-    """The passages of some texts that share most with one of the statements; all of them, if they are few."""
+    """The passages of some texts that share most with one of the statements; all of them, if they are few.
+
+    A text is cut into sentences and, for words that are spread over several or disguised, into overlapping windows. A
+    linear search for shared words and runs of letters finds the few passages that are near to one of the memories; only
+    these are compared in full.
+    """
     sentences: dict[str, None] = {}
     windows: dict[str, int] = {}
     for text in texts:

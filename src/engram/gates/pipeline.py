@@ -1,4 +1,12 @@
-"""Runs the gates in order on a proposal, its statement and its other fields: each passes it on or decides its outcome, with a reason."""
+"""Runs the gates in order on a proposal, its statement and its other fields: each passes it on or decides its outcome, with a reason.
+
+    shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → rejected
+          → redundancy → exact → relation → near → policy → contradiction → paraphrase → trust
+
+Triviality applies to what was captured, the five quality gates to what no model of worth has judged. A memory that `instructions` finds suspicious still
+goes through the other gates, so that a duplicate is reported as one; otherwise it waits for review. `relation` is what the caller
+says about stored memories. The policy has already set the conflict key; its gate looks up the current memories with the same key.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,7 +110,11 @@ def find_rejected_particular(
 
 
 def particular_texts(memory: Memory) -> dict[str, list[str]]:
-    """The texts next to the statement that say something, by their fields; none if there is too much to judge."""
+    """The texts next to the statement that say something, by their fields; none if there is too much to judge.
+
+    They pass the gates as the statement does, so that nothing reaches a reader in a field that was kept out of a
+    statement.
+    """
     return {} if _size_problem(memory, PARTICULAR_FIELDS) else _texts(memory, PARTICULAR_FIELDS)
 
 

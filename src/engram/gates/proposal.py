@@ -181,7 +181,11 @@ def without_invisible(memory: Memory) -> Memory:
 
 
 def fold_proposal(proposal: Proposal) -> Proposal:
-    """The proposal with folded texts, its own and those of the memories that it names. Its hash and tokens are of folded text anyway."""
+    """The proposal with folded texts, its own and those of the memories that it names. Its hash and tokens are of folded text anyway.
+
+    What is stored keeps its characters; every gate, model and comparison reads this view, so that no look-alike letter
+    and no invisible character changes a decision.
+    """
     memory, named = fold_memory(proposal.memory), tuple(map(fold_memory, proposal.named))
     if memory is proposal.memory and all(one is other for one, other in zip(named, proposal.named, strict=True)):
         return proposal

@@ -1,4 +1,9 @@
-"""The quality gates for what nobody asked to store: whether a statement, feedback or a fact is worth keeping."""
+"""The quality gates for what nobody asked to store: whether a statement, feedback or a fact is worth keeping.
+
+Behavioral, Documentation, Specificity and Scope are rules over word tables (`data/quality.txt`); Redundancy is
+`gates.comparison.find_covering_memory`. The tables are English: text in another language passes unchecked and, like all autonomous
+capture, waits for review. Spec 1 expects 30–50 % of raw patterns to pass.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -245,7 +250,12 @@ _FILE = re.compile(
 
 
 def form_problems(memory: Memory) -> Iterator[tuple[str, str]]:
-    """Each quality gate and why feedback or a fact does not pass it; "" where it does."""
+    """Each quality gate and why feedback or a fact does not pass it; "" where it does.
+
+    Recurs is specificity and scope of the situation and of what to do; actionable is behavioral for the action, or for
+    what a fact says; right home is documentation. What was done and what it led to are told of one occasion, as they
+    should be, and are not judged.
+    """
     situation = pattern(memory.situation)
     if form_name(memory.form) == FEEDBACK:
         said = pattern(memory.form.get("action", ""))

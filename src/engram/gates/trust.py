@@ -173,6 +173,10 @@ def corroborates(repeated: Memory, known: Memory, session: str) -> bool:
     """Whether a repetition in this session is independent evidence for a memory that has none but its own.
 
     Whoever is trusted more than content vouches for it instead.
+
+    A guess that is captured again is no guess any more. Evidence is corroborated where the user's own words in a
+    transcript and something read elsewhere (a document, an import, a page, tool output) say the same, in different
+    sessions. Two things read elsewhere prove nothing, whatever their names: one author may have written both.
     """
     if not is_evidence(known) or known.verification == CONFIRMED:
         return False

@@ -89,6 +89,8 @@ def walk(store: Store, seeds: Sequence[str], hops: Hops, depth: int, per_seed: i
     """Memories linked to these, nearest first: each once per seed, by its shortest, then heaviest path.
 
     Only memories that pass the filters are reached and traversed. A seed is not reached from itself.
+
+    The walk is the same on every backend: a store only reads the links of a level.
     """
     walks = [_SeedWalk([Step(seed, seed, 0, (seed,), (), 1.0)], per_seed, {seed}) for seed in dict.fromkeys(seeds)]
     for _ in range(depth):

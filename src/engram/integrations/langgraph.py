@@ -109,6 +109,9 @@ class EngramStore(BaseStore):
     by default all of it; `put(…, index=…)` chooses others for one item. Each namespace is a scope of the kind `kind`:
     `("ana", "notes")` is `langgraph:ana/notes`. `source` is recorded as who puts the items: by default an agent, so what reads like an
     instruction or is sensitive waits for a person before Engram's own `recall` and `inject` use it.
+
+    Values come back as they were put. A search with a query ranks as `mem.search` does; nothing has to be configured
+    for it. A delete forgets: the item is out of every answer, and only a purge destroys it.
     """
 
     supports_ttl = True

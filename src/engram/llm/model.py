@@ -50,7 +50,10 @@ class Prompt:
 
 
 def prompt_for(task: str, values: Mapping[str, str]) -> Prompt:
-    """The prompt of a task with the caller's texts as data."""
+    """The prompt of a task with the caller's texts as data.
+
+    A text cannot close its own mark, because the mark contains a digest of all the texts.
+    """
     return Prompt(f"{_text_of(task)}\n\n{_DATA}", _quote_values(values))
 
 
@@ -257,7 +260,14 @@ class _Failure:
 
 
 class LanguageModel:
-    """A model to ask. Safe to share between threads."""
+    """A model to ask. Safe to share between threads.
+
+    `ask` is for threads. It works as well where the calling thread runs an event loop, because each call has a
+    short-lived thread and loop of its own; it blocks its caller all the same.
+
+    The packages of providers are heavy, so they are imported when a model is first used. Keys come from the
+    environment, never from a file of the store, and the key of a well-known provider goes to that provider alone.
+    """
 
     def __init__(
         self,

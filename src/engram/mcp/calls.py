@@ -117,7 +117,10 @@ Context = ServerRequestContext[Any, Any]
 
 
 async def enrich_with_client(ctx: Context, memory: "LazyMemory", turn: anyio.CapacityLimiter, log: "ClientLog") -> None:
-    """Ask the client's model for cues of the next memories and store them; send the client a message on failure."""
+    """Ask the client's model for cues of the next memories and store them; send the client a message on failure.
+
+    The server asks when a session ends, over the connection of that call. The protocol of 2026 has no sampling.
+    """
     offered = ctx.session.client_capabilities
     if offered is None or offered.sampling is None or not ctx.session.can_send_request:
         return

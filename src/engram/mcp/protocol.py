@@ -102,7 +102,11 @@ class SkillPrompt:
 
 
 class PromptLibrary:
-    """Lists the prompts and fills them in."""
+    """Lists the prompts and fills them in.
+
+    The first lines of a file are its title, its description and its arguments (`name: what it is`); the text follows a
+    blank line.
+    """
 
     def __init__(self, prompts: Mapping[str, SkillPrompt] | None = None) -> None:
         self._given = prompts

@@ -110,6 +110,10 @@ async def end_if_blocked(limit_s: float = MAX_BLOCKED_S) -> None:
     """Until cancelled, postpone the end of this process, which comes after `limit_s` seconds of computing without a turn of the loop.
 
     The timer counts processor time, so a process that sleeps or is stopped is not ended. Its stack is printed to stderr.
+
+    One match of a regular expression cannot be interrupted: neither clients nor signals are answered until it ends.
+    Input is bounded so that none takes long; if one does, the kernel ends the process, and the client starts a new one.
+    What was acknowledged is on disk.
     """
     with suppress(ValueError, OSError, AttributeError):  # no stderr to print to
         faulthandler.register(signal.SIGVTALRM, file=sys.stderr, chain=True)

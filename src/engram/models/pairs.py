@@ -1,4 +1,9 @@
-"""How a new statement relates to an older one: the same, an update, a contradiction, a refinement, or something different; the mean of two models that err differently."""
+"""How a new statement relates to an older one: the same, an update, a contradiction, a refinement, or something different; the mean of two models that err differently.
+
+The mean of two models that err differently: scores of n-grams and a small hidden layer over the features of `engram.models.pair_features`, trained by
+training/train_pairs.py, and, where these do not already say "different", the attention of `PairAttention`. Both were trained on
+pairs by many writers and judged on writers they have never seen. numpy is imported and the weights are read on first use; the result is deterministic.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -45,7 +50,12 @@ _MOST_KNOWN = 4_096
 
 
 class PairAttention:
-    """The layers and their weights, by the names that the training gave them."""
+    """The layers and their weights, by the names that the training gave them.
+
+    Where `engram.models.pairs` weighs n-grams and measures of a pair, this reads the words in order: each word attends
+    to those of its own statement and to those of the other that are like it. Trained by
+    training/train_pair_attention.py; numpy is imported and the weights are read on first use.
+    """
 
     def __init__(self, stored: dict[str, Any]) -> None:
         import numpy as np

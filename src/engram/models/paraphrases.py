@@ -52,6 +52,13 @@ def likeness(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relatio
     """How surely the newer statement of each pair, the second, says the same as the older one: log odds.
 
     The cosine of the two and their relation are given, as `engram.models.pairs` finds it; a cosine that is not known counts as none.
+
+    `engram.models.pairs` tells five relations apart and was trained on what people say of their lives; this answers one
+    question, and was also trained on rules for work told again, changed, and easily mistaken for one another
+    (training/rules). Its first stage scores n-grams, measures and word vectors of the pair; the second weighs that
+    score against the relations, the cosine, what each statement negates, names and counts, and words that tell a change
+    from a repetition. Trained by training/train_paraphrases.py; numpy is imported and the weights are read on first
+    use.
     """
     import numpy as np
 
@@ -186,6 +193,10 @@ def recurrence(pairs: Sequence[tuple[str, str]], relations: Sequence[Relation]) 
     """The log odds that the second statement of each pair says the same as the first, which somebody took out of use.
 
     Their relations are given, as `engram.models.pairs` finds them.
+
+    A logistic model over what the pair models (`engram.models.pairs`, `engram.models.paraphrases`) say of the two, the
+    cosine, the words that they share, and whether only one of them is negated: what says the opposite of a rejected
+    statement is what the person wants. Trained by training/train_recurrence.py on training/rejections.
     """
     model = _read_recurrence_model()
     weights = model["features"]

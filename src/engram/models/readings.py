@@ -172,7 +172,14 @@ _ROTATED = str.maketrans(_LOWER + _UPPER, _LOWER[13:] + _LOWER[:13] + _UPPER[13:
 
 
 def other_readings(text: str) -> tuple[str, ...]:
-    """What else a text may say, without the text itself and without repetitions; empty for nearly every text."""
+    """What else a text may say, without the text itself and without repetitions; empty for nearly every text.
+
+    Folding (`engram.text.confusables`) replaces single characters. This module undoes what is done to words: escapes
+    (`%61`, `\x61`), letters in boxes and circles, markup inside words (`dis**able**`), separators instead of spaces
+    (`Disable/TLS`, `DisableTls`), spaces inside words (`dis able`, `d i s a b l e`), digits for letters, and reversed
+    text. Nearly every text has no other reading, and none is stored: the gates judge each reading as they judge the
+    text.
+    """
     return _cached_readings(text) if len(text) <= 600 else _cached_long_readings(text[:READ_CHARS])
 
 

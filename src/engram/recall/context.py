@@ -31,7 +31,11 @@ _MAX_PASSAGE_CHARACTERS = 1_600
 
 @dataclass(slots=True)
 class SourceRefiner:
-    """Asks the model, until it fails once."""
+    """Asks the model, until it fails once.
+
+    The model says which passages matter, which of their words, and writes a summary. Without it, or if it fails, the
+    deterministic order and excerpts remain.
+    """
 
     model: "LanguageModel"
     warnings: list[str] = field(default_factory=list)
@@ -201,7 +205,12 @@ class Page:
 
 @dataclass(slots=True)
 class ContextRecaller:
-    """Runs the phases for one directory."""
+    """Runs the phases for one directory.
+
+    Without a question: what was said in the recent sessions of the project, and what was remembered meanwhile.
+    Everything from a source is quoted evidence with the place it comes from; nothing in it is an instruction of
+    Engram's.
+    """
 
     catalog: SourceCatalog
     clock: Callable[[], datetime]

@@ -50,6 +50,14 @@ def find_covering_less(
 ) -> frozenset[str]:
     """The ids of the memories that are about another entity, or cover less of the question than another hit. `searched` are the hits of
     the search, whatever their relevance. A memory covers what those cover that it replaced; one that was looked up needs no word of the question.
+
+    In "when does the trucking client pay?" every memory about that client matches two words of three, and each seems
+    relevant by itself. Beside the memory that says when it pays, the others are about something else: what
+    distinguishes hits are the words of the question that not all of them have. A word counts by the most similar word
+    of a memory and its cues.
+
+    A memory about another entity of the same kind ("the lamp of the Hartwig microscope" for that of the Leitz
+    microscope) is no answer either.
     """
     hits = [
         hit for hit in hits if hit.memory is not None and hit.relevance < LOOKED_UP_RELEVANCE and not _is_for_task(hit)
@@ -163,7 +171,12 @@ UNKNOWN_WEIGHT = 12.0
 
 @dataclass(frozen=True, slots=True)
 class TermSimilarity:
-    """How similar words count. On LoCoMo and BEAM floors from .15 to .3 and shares from .5 to .7 differ by .006."""
+    """How similar words count. On LoCoMo and BEAM floors from .15 to .3 and shares from .5 to .7 differ by .006.
+
+    A question about exercises should find yoga. The bundled static model has a vector for every word, so the similarity
+    of two words is one dot product. A similar term counts a share of an exact match, and less when it is commonplace:
+    how informative a word is, is the length of its vector, which is the same in every store.
+    """
 
     floor: float = 0.25
     """The cosine from which two words count as similar; random pairs are below."""

@@ -1,4 +1,8 @@
-"""Which hits answer a question: those relevant enough, where one thing is asked for those near the best, and no events that only repeat a found memory."""
+"""Which hits answer a question: those relevant enough, where one thing is asked for those near the best, and no events that only repeat a found memory.
+
+Everything here is a floor under `Hit.relevance`, the probability that a hit is about the question. A hit that was looked up, not
+searched for, because the question names its fact or asks for everything from a time, has relevance 1.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, starmap

@@ -126,6 +126,11 @@ def replacements_among(
     """What replaced each of some memories, among themselves, as an answer to a question. Where nothing is recorded, only those `meant`
     are compared with later ones; None stands for all of them. The hits say how much each is about the question. `heed_trust`
     leaves out what unconfirmed evidence says about more trusted memories, which otherwise is mentioned.
+
+    A replacement is recorded where a version supersedes another, a link says so, or two memories have one conflict key.
+    Otherwise a model judges it by the question (`succession_probabilities`): the hits that come first are compared with
+    one another, so an outdated hit is recognised although nothing was superseded when the newer one was written. A less
+    trusted source replaces nothing here either; its statement is only mentioned.
     """
     ordered = _in_order(memories)
     places = {memory.id: place for place, memory in enumerate(ordered)}
@@ -433,7 +438,13 @@ class Claim:
 
 
 def succession_probabilities(question: str, pairs: Sequence[tuple[Claim, Claim]], best: float) -> list[float]:
-    """How likely the newer claim of each pair, the second, replaced the older one as the answer; `best` is the highest relevance of a hit."""
+    """How likely the newer claim of each pair, the second, replaced the older one as the answer; `best` is the highest relevance of a hit.
+
+    Two statements alone often leave open whether they are about one slot; the question says which slot is meant. What
+    the pair model (`engram.models.pairs`) says of the two is weighed with how much each is about the question: its
+    relevance, the words of the question that it has, and what it has besides, which is its value. Small trees turn that
+    into a probability; training/train_succession.py trains them on the slots of many writers.
+    """
     found: list[float] = _succession_trees()(succession_features(question, pairs, best)).tolist()
     return found
 

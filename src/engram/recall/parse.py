@@ -1,4 +1,14 @@
-"""Parses a question: what it asks for, of which time, and which of its words to search for. A weekday may mean every such day: can I ship on Friday?"""
+"""Parses a question: what it asks for, of which time, and which of its words to search for. A weekday may mean every such day: can I ship on Friday?
+
+Four intents, each answered by another search:
+
+- **current**: the present value ("where do I live"), and whatever nothing else claims. Searches live memories.
+- **historical**: an earlier value or state ("where did I live", "my previous employer"). Searches superseded memories too.
+- **event**: what was said or done, and when ("what did I decide", "who told me"). Searches the ledger.
+- **lineage**: how one fact changed over time ("how has … changed", "every version"). Searches the whole timeline.
+
+A trained model decides the intent (`engram.models.intent`); rules read the time phrase.
+"""
 
 from datetime import datetime
 

@@ -79,7 +79,11 @@ def split_topics(question: str) -> tuple[str, ...]:
 
 
 def merge_answers(whole: TracedAnswer, topics: Sequence[TracedAnswer], limit: int) -> TracedAnswer:
-    """Merge into one answer: the best hit for the whole question, the hits of each topic in turn, then the others."""
+    """Merge into one answer: the best hit for the whole question, the hits of each topic in turn, then the others.
+
+    A memory that answers one part lacks the words of the others, so a search for the whole question finds it but ranks
+    it as not relevant enough.
+    """
     hits = _merge([whole.hits[:1]], _merge([topic.hits for topic in topics], whole.hits))
     known = {hit.id for hit in hits}
     answers = (*topics, whole)
@@ -182,7 +186,10 @@ _EVERYTHING = frozenset(
 
 
 def name_asked_about(question: str) -> str:
-    """The only name that a question is about; "" if it has another topic."""
+    """The only name that a question is about; "" if it has another topic.
+
+    Every memory that contains the name answers such a question; a similar memory without it does not.
+    """
     found = [name for name in entities(question) if query_terms(name)]
     if len(found) > 1 or len(question.split()) > MAX_NAME_WORDS:
         return ""
@@ -243,7 +250,12 @@ class Hop:
 
 
 def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
-    """Add memories about the entities of the first hits to an answer."""
+    """Add memories about the entities of the first hits to an answer.
+
+    "How does our contact at Norsend like to be contacted?" finds only "The contact at Norsend is Yusuf Demir" because
+    the memory about Yusuf Demir shares no word with it. A second search replaces the words that the first hit covers
+    with the entity it names.
+    """
     found = {hit.id for hit in answer.hits}
     added: list[Hit] = []
     for hop in plan_hops(query.text, answer.hits):

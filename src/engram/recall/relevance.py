@@ -61,7 +61,11 @@ _HEAD = lazy_pattern(
 
 @lru_cache(maxsize=256)
 def find_asked_types(question: str) -> tuple[bool, ...]:
-    """Whether a question asks for a value of each type."""
+    """Whether a question asks for a value of each type.
+
+    "What is Halcyon's fax number?" shares its name with every statement about Halcyon, but only one with a number can
+    answer it. The types are evidence for the trees of `judge_passages`, which learn what a missing value says.
+    """
     text = f" {' '.join(_WORD.findall(question.lower()))} "
     return tuple(any(phrase in text for phrase in _asking(name)) for name in TYPES)
 
@@ -193,6 +197,12 @@ def measure_answerability(
     """(wanted x EVIDENCE) what each passage has of what the question asks for.
 
     `exact` and `near` (terms x wanted) say whether and how nearly a passage contains each term, `candidates` how many documents of the store do.
+
+    `judge_passages` measures how much of the question a passage contains. That is much even if only the detail asked for is
+    missing: the store knows Halcyon's e-mail address, the question asks for the fax number. The evidence here is what
+    is left over: the terms of the question that the memory lacks, how rare they are in this store, whether the head of
+    the question is among them, and whether the memory states a value of the type asked for. Small trees
+    (training/train_answerability.py) turn both and the likeness into a probability.
     """
     counts = np.array([candidates.frequency.get(term, 0) for term in query.terms], dtype=np.float32)
     types = _measure_types(query, passages, wanted)
@@ -323,6 +333,13 @@ class RelevanceQuery:
 def judge_passages(asked: Sequence[RelevanceQuery], passages: Passages) -> list[tuple[Floats, Floats | None]]:
     """For each question, how likely each passage it wants is about it, and a row of evidence for each, from which memories are judged again
     (`answerability`).
+
+    The order of hits uses all the evidence of a search (`fusion`), on a scale of that search. Relevance depends on the
+    question and one passage alone: which of the question's words its best excerpt contains, literally or by similarity,
+    how informative each is, how close the two are in meaning, whether the names agree and whether it has what is asked
+    for (a time, a number); for a turn also which of the words its neighbours contain. A hundred and twenty small trees
+    turn that into a probability; training/train_relevance.py trains them on questions of many writers, some of which
+    nothing answers.
     """
     readable = [each for each in asked if each.query.terms and len(each.wanted)]
     rows = evidence_of_each(readable, passages)

@@ -97,6 +97,10 @@ def judge_by_situation(
     """What a search found, with memories that are about the task as relevant as they are likely to be; and those of others near the task that are.
 
     `count` is how many memories were compared with the task.
+
+    "Ship main to prod" shares no word with what was learned "when deploying". The words of such a prompt say little
+    about relevance, so that a memory with a situation is judged by the situation; a question may also ask for what such
+    a memory says.
     """
     considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
@@ -245,7 +249,12 @@ def _add_likeness(question: str, ranking: Sequence[RankedDocument], likes: Mappi
 
 
 def measure_likeness(question: str, considered: Sequence[Considered]) -> tuple[dict[int, float], float]:
-    """The likeness of each memory to the question, by the number of its document, and the usual one for the question."""
+    """The likeness of each memory to the question, by the number of its document, and the usual one for the question.
+
+    The vectors were trained on prompts and the memories that help with them, so they distinguish an answer from a
+    statement that only shares words with the question. A cue counts as a situation because both describe when the
+    memory is needed.
+    """
     memories = {place.n: found.record for found, place in considered if isinstance(found.record, Memory)}
     likes = likenesses_to_each([question], list(memories.values()))[0]
     return dict(zip(memories, likes, strict=True)), _usual_likeness(likes[:MAX_COMPARED])

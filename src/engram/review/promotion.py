@@ -48,7 +48,12 @@ class PromotionPlan:
 
 @dataclass(slots=True)
 class Promotion:
-    """Promotes by rule what needs no person."""
+    """Promotes by rule what needs no person.
+
+    Tier 1 may be promoted where the autopromotion settings allow it. Tier 2 as well, after a check against everything
+    that is stored. Tier 3, text that reads like an instruction, and what contradicts or repeats another memory wait for
+    a person.
+    """
 
     store: Store
     clock: Callable[[], datetime]

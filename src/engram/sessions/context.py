@@ -58,7 +58,12 @@ class TaskContext:
 
 @dataclass(slots=True)
 class ContextBuilder:
-    """Builds the context of tasks."""
+    """Builds the context of tasks.
+
+    Goal, latest checkpoint and the critical facts that concern the next step are always included, shortened if
+    necessary; then recent events, earlier events of the task's ledger about the next step, relevant facts, and the
+    memories the graph links to them.
+    """
 
     searcher: Searcher
     clock: Callable[[], datetime]

@@ -1,1 +1,1 @@
-"""Where memories live. Everything above this room speaks to `protocol.Store` alone."""
+"""Where memories live. Everything above this layer uses `protocol.Store` alone."""

@@ -70,7 +70,11 @@ def _decode_failure(event: str, fields: dict[str, Any]) -> HookFailure:
 
 
 def record_failure(event: str, message: str, *paths: Path) -> bool:
-    """Keep a failure in the first of the files that can be written; returns whether there is one."""
+    """Keep a failure in the first of the files that can be written; returns whether there is one.
+
+    A hook must not disturb the session it runs in, so its failure is told elsewhere: by `engram doctor`, and once by
+    the next session's start.
+    """
     for path in paths:
         known = _read_failure_log(path)
         before = known.get(event)
@@ -139,7 +143,13 @@ _LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class SpoolEntry:
-    """A session that waits."""
+    """A session that waits.
+
+    A hook writes an entry and returns; a harvest, a worker or the next session reads the transcript. An entry says
+    where the transcript is and never what is in it. The file is named by the session, so that a session of many turns
+    waits once. Who harvests an entry renames and locks it; the lock ends with the process, so that the claim of one
+    that was killed is free at once.
+    """
 
     session: str
     transcript: str

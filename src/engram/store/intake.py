@@ -53,7 +53,11 @@ class Decider:
 
 
 class Screen(Protocol):
-    """Checks records before they are written: returns them as they may be stored, or raises."""
+    """Checks records before they are written: returns them as they may be stored, or raises.
+
+    The rules (what is a secret, what is refused, what is redacted) are above the store; a client sets them with
+    `store.screen = …`. A store without a screen, as in a backend's tests, writes everything unchanged.
+    """
 
     def allowed_values(self) -> tuple[str, ...]:
         """Patterns of values that the owner says are not secrets."""

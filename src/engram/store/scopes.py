@@ -71,6 +71,10 @@ def git_folder(top: Path) -> Path | None:
 
     None if `.git` is a link, a folder that git would not accept, or a file that names a repository which does not name this worktree in
     return.
+
+    A directory may come from anyone, so a `.git` file and an entry of `worktrees` count only if both sides name each
+    other. Otherwise a download could pose as a worktree of one of the user's repositories, or claim one of them as its
+    own worktree.
     """
     git = top / ".git"
     try:

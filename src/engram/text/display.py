@@ -1,4 +1,8 @@
-"""Texts as people and prompts see them: without hidden characters, quoted so that nothing inside can pose as markup, cut at a word; and Markdown without its code and comments."""
+"""Texts as people and prompts see them: without hidden characters, quoted so that nothing inside can pose as markup, cut at a word; and Markdown without its code and comments.
+
+Everything that was said, imported, written into a file or raised as an error is quoted here before a prompt shows it: it cannot start a
+line of its own (a heading, a list item, a `[ENG-…]` reference), open or close a tag, end its quotation, or hide.
+"""
 
 import re
 import unicodedata
@@ -263,7 +267,12 @@ _SHOWN_BLANK = "\u2800"
 
 
 def remove_invisible(text: str) -> str:
-    """The text without invisible characters that no script and no emoji in it needs; a blank that separates words becomes a space."""
+    """The text without invisible characters that no script and no emoji in it needs; a blank that separates words becomes a space.
+
+    Those that a script or an emoji needs stay: joiners in Persian and Indic words and in emoji, variation selectors
+    behind emoji and ideographs, spaces of no width in scripts without spaces, direction marks in texts that are written
+    from right to left.
+    """
     if text.isascii() or DOUBTFUL.search(text) is None:
         return text
     text = _BLANK_WORDS.sub(_with_spaces, text)

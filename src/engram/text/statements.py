@@ -319,7 +319,12 @@ def _antonym_words() -> frozenset[str]:
 
 
 def normalize_statement(text: str) -> NormalizedStatement:
-    """Normalize a statement. Long texts are read up to a fixed length."""
+    """Normalize a statement. Long texts are read up to a fixed length.
+
+    `normalize_statement` turns a text into a `NormalizedStatement`; `is_opposite` and `is_rival` look up two words in
+    the tables of `data/`. `engram.gates.comparison` compares two statements. English is covered best, negation in some
+    ten other languages; text in any script is compared word by word or character by character.
+    """
     return _read_cached(text) if len(text) <= 600 else _read_long(text[:_READ_CHARS])
 
 

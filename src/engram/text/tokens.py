@@ -1,4 +1,9 @@
-"""Cuts a text into sentences and into index terms: deterministic, for every script, with the standard library alone."""
+"""Cuts a text into sentences and into index terms: deterministic, for every script, with the standard library alone.
+
+`tokens` returns what the index stores, `query_terms` what a question is searched by. A term consists of letters, numbers, marks
+and `_`. Identifiers, paths and versions are indexed as a whole, joined by `_`, and by their parts; scripts without spaces
+become character bigrams; an emoji becomes `u` and its code point.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,8 @@
-"""Translates six languages into English word by word, so that a question finds memories in another language; it detects the language and finds the base forms of words."""
+"""Translates six languages into English word by word, so that a question finds memories in another language; it detects the language and finds the base forms of words.
+
+The result is for the index and the bundled embedder, not for readers. It keeps the word order, and words that the tables lack (names,
+identifiers). training/build_translations.py writes the tables.
+"""
 
 import unicodedata
 from collections.abc import Container, Iterator
@@ -33,7 +37,10 @@ _WORDS = lazy_pattern(WORD)
 
 
 def language_of(text: str) -> str:
-    """The language of a text, one of `LANGUAGES`; "" for English and all others."""
+    """The language of a text, one of `LANGUAGES`; "" for English and all others.
+
+    English costs next to nothing: two set operations recognise it.
+    """
     start, signs = text[:MAX_READ_CHARS], _signs()
     chunks = start.lower().split()
     if _all_foreign().isdisjoint(chunks) and not signs[ENGLISH].isdisjoint(chunks):
@@ -103,7 +110,12 @@ def fold(word: str) -> str:
 
 
 def base_forms(word: str, language: str) -> Iterator[str]:
-    """Possible base forms of a folded word: the word itself, then the others, likelier ones first."""
+    """Possible base forms of a folded word: the word itself, then the others, likelier ones first.
+
+    `base_forms` proposes forms and the caller looks them up: "facturas" may come from "factura" or "facturar".
+    `data/endings.txt` has the endings; `data/compounds.txt` has the infixes of German and Dutch verbs and the links of
+    compounds.
+    """
     yield word
     for stem in _remove_infix(word, language):
         if stem != word:

@@ -135,7 +135,11 @@ def _irregular() -> dict[str, str]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem under which `word` is indexed; deterministic, and the word itself if it is not ASCII letters."""
+    """The stem under which `word` is indexed; deterministic, and the word itself if it is not ASCII letters.
+
+    `stem` takes a word as `tokens` makes it (casefolded, no apostrophe) and returns the form that is indexed. Words
+    with anything but ASCII letters are their own stem, so other scripts pass through.
+    """
     word = _irregular().get(word, word)
     if len(word) < 3 or not (word.isascii() and word.isalpha()):
         return word

@@ -55,7 +55,12 @@ class Survey:
 
 @dataclass(slots=True)
 class ConflictSurvey:
-    """Compares memories with their neighbours, and remembers how far it came."""
+    """Compares memories with their neighbours, and remembers how far it came.
+
+    The state of the store keeps which memories were compared, as an interval of their last changes, and the pairs
+    found. A run compares what has changed since, oldest first, and what an import brought in with an older date, and
+    then what no run has reached yet, newest first.
+    """
 
     store: Store
 
@@ -244,7 +249,12 @@ class _MemoryCensus:
 def memory_findings(
     store: Store, now: datetime, seconds: float, timer: Callable[[], float] = time.monotonic
 ) -> list[Finding]:
-    """Stale, doubtful, unverified and conflicting memories, found in about so many seconds."""
+    """Stale, doubtful, unverified and conflicting memories, found in about so many seconds.
+
+    Reading all of a large store takes a while, so each check has a time limit and says how much it has read. Pairs of
+    memories are never compared all with all: each memory is compared once with its nearest neighbours, newest first,
+    and the next run continues.
+    """
     end = timer() + seconds
     census = _census(store, now, end - (1 - READING_SHARE) * seconds, timer)
     compare_until = max(end, timer() + (1 - READING_SHARE) * seconds)

@@ -44,7 +44,10 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedPurge:
-    """What a purge was about to destroy: records by id, or everything of a scope."""
+    """What a purge was about to destroy: records by id, or everything of a scope.
+
+    A record has ids and digests of names, never what was said.
+    """
 
     state: str
     ids: tuple[str, ...]

@@ -72,6 +72,8 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
     What follows a `*` or `**` is looked for at the first place that fits, and nowhere else unless it is the last: so a
     path is never tried in all the ways in which several stars could share it.
+
+    A repository's globs are somebody else's: the pattern of each one looks at a path once, whatever it repeats.
     """
     pattern = pattern.strip().removeprefix("./").removeprefix("/")
     blocks = _blocks(pattern.split("/"))

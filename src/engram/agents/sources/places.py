@@ -59,7 +59,15 @@ class AgentFolder:
 
 @dataclass(frozen=True)
 class FileAccess:
-    """The boundaries between a project, the user's files and those of others, as real paths."""
+    """The boundaries between a project, the user's files and those of others, as real paths.
+
+    A repository may come from anyone. What one of its files names, by an import or a link, must be in the same
+    repository. A plugin and a working directory without a repository are treated alike. Only the user's own files
+    outside of any repository may name files of the user's configuration, and never transcripts, histories, credentials
+    or another project's files.
+
+    All paths are real ones: links are resolved before the check, and a checked file is opened without following links.
+    """
 
     project: str
     """The root of the project."""

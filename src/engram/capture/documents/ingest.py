@@ -87,7 +87,11 @@ class FactIndex:
 
 @dataclass()
 class Reingest:
-    """The reconciliation of one document with what is stored from its earlier versions."""
+    """The reconciliation of one document with what is stored from its earlier versions.
+
+    The owner's decisions are respected, and nothing is destroyed: every change is journaled as `reread` and can be
+    undone.
+    """
 
     store: Store
     adder: Adder
@@ -409,7 +413,12 @@ class IngestOptions:
 
 @dataclass(slots=True)
 class Recorder:
-    """Ingests documents."""
+    """Ingests documents.
+
+    A source event describes the document and its digest; one artifact event per chunk has its text, its span and the
+    digest of the quote; a manifest checkpoint lists them. The key of each event depends on the document and the chunk
+    size, so ingesting it again after a crash continues where it stopped.
+    """
 
     store: Store
     tasks: Tasks

@@ -126,7 +126,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The earlier ingestions of a document."""
+    """The earlier ingestions of a document.
+
+    A document is identified by its scope and its file, or its text if it has no file. Its small ledger has two events
+    per version: one when ingestion starts, one with the facts when it ends. A version without the second was
+    interrupted.
+    """
 
     store: Store
     ledger: str

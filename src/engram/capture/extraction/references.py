@@ -63,7 +63,11 @@ def _genders() -> dict[str, str]:
 
 @dataclass(slots=True)
 class References:
-    """The people of a conversation, as they are named sentence by sentence."""
+    """The people of a conversation, as they are named sentence by sentence.
+
+    A pronoun is resolved if the latest sentence that names anybody it may stand for names exactly one. A name says
+    nothing about "he" or "she" until a resolved pronoun tells.
+    """
 
     heard: list[list[str]] = field(default_factory=list)
     """The people each sentence names, as they read in a memory."""
@@ -367,7 +371,12 @@ def _may_name_person(said: list[str]) -> bool:
 
 
 def join_pair(first: str, second: str) -> str:
-    """Two sentences as one memory; "" if that is too long."""
+    """Two sentences as one memory; "" if that is too long.
+
+    People are named in the place of a pronoun (`References`). A thing, a place or a whole event is rarely one clear
+    phrase, so the two sentences are kept as one memory: "We bought a boat; it's moored in Hoorn." A wrong name is worse
+    than a longer memory.
+    """
     head, tail = first.rstrip(" .!;,"), _expand_verb(second.strip())
     word = re.match(r"\w*", tail)
     if word and word[0].lower() in _function_words() and word[0] != "I":

@@ -1,5 +1,8 @@
 """Rewrites a sentence of a conversation so that it can be read alone and later: chat spellings → fillers and greetings
-→ what is only for this occasion → what is referred to → answer with its question → dates → third person."""
+→ what is only for this occasion → what is referred to → answer with its question → dates → third person.
+
+What marks a change stays in: now, no longer, not X but Y.
+"""
 
 import re
 from datetime import datetime

@@ -45,7 +45,13 @@ _COMPLETE_MARK = "2:"
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """How far one session is staged."""
+    """How far one session is staged.
+
+    A watermark of a session is what the session looked like (size, times, inode), the offset up to which its facts are
+    staged, and a digest of the bytes before it: a file that was truncated, replaced or rewritten is noticed, and read
+    again from its beginning. Rows of a database have no order to rely on (clocks go back, parts are added later): a
+    session that changed there is read again as a whole.
+    """
 
     stamp: tuple[int, ...] = ()
     """What the session looked like; () if it was left in the middle."""

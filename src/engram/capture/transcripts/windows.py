@@ -50,7 +50,11 @@ class ToolOutputLines:
 
 
 def pasted_lines(content: str, echoes: ToolOutputLines) -> list[bool]:
-    """For each line of a turn, whether it was pasted."""
+    """For each line of a turn, whether it was pasted.
+
+    `data/pasted.txt` lists how such lines begin. Fenced code, quoted lines and mails are left out where sentences are
+    read (`extraction.clauses`).
+    """
     lines = content.split("\n")
     pasted = [bool(_printed_pattern().match(line[:_LOOKED_AT])) or line in echoes for line in lines]
     places = [place for place, found in enumerate(pasted) if found]

@@ -59,7 +59,11 @@ def is_legacy(keys: Mapping[str, Any]) -> bool:
 
 
 def read_legacy(keys: Mapping[str, Any]) -> Read:
-    """The form, situation and source of a file. Raises `InvalidInput` where it is unclear what it is."""
+    """The form, situation and source of a file. Raises `InvalidInput` where it is unclear what it is.
+
+    A file is feedback if it has an action or a principle, or reads as a do or a don't; a fact if it says of one thing
+    what it is. Everything else is reported and not guessed.
+    """
     told: list[str] = []
     form = _parse_legacy_form(keys)
     situation = _text_or_nothing(keys, "situation")

@@ -87,7 +87,11 @@ def number_in(name: str) -> int:
 
 
 def read_item(record: Any) -> Memory:
-    """The memory a record describes, under its id. Raises `InvalidInput` naming the key."""
+    """The memory a record describes, under its id. Raises `InvalidInput` naming the key.
+
+    A record has fewer fields than a memory. What a memory cannot hold of one (how it was learned, an unusual spelling
+    of its horizon, unknown keys) stays in `extra`, so that it is written again as it was.
+    """
     if not isinstance(record, Mapping):
         raise InvalidInput(f"an item must be a block of fields, is {record!r:.60}")
     if missing := [key for key in KEYS if key not in _OPTIONAL and record.get(key) is None]:

@@ -86,7 +86,11 @@ def _unquote(text: str) -> str:
 
 
 def render_note(keys: Mapping[str, Any], body: str) -> str:
-    """The text of a note."""
+    """The text of a note.
+
+    Lists are written as JSON, with commas and quotes inside an item escaped, because a reader of the format may split a
+    list at every comma.
+    """
     lines = [line for key, value in keys.items() for line in _lines(key, value)]
     return "\n".join(["---", *lines, "---", "", body, ""])
 

@@ -94,7 +94,11 @@ _OPEN = re.compile(
 
 
 class Applicability(NamedTuple):
-    """The result of the rules for a text: its slots, and the spans of words that do not narrow it."""
+    """The result of the rules for a text: its slots, and the spans of words that do not narrow it.
+
+    A phrase that can be omitted without changing the conflict key narrows the statement, and becomes part of the key. A
+    phrase that cannot be omitted is the statement itself: "I live in Berlin" has no key without it.
+    """
 
     values: Mapping[str, str]
     asides: tuple[tuple[int, int], ...] = ()

@@ -108,7 +108,11 @@ class Shortened:
 
 
 def shorten_repetitions(text: str) -> Shortened:
-    """The text without the middle of each long repetition; itself, if it has none."""
+    """The text without the middle of each long repetition; itself, if it has none.
+
+    What is found in a period before the cut is found in every period that was cut out. If two periods differ, or if
+    there are too many secrets, everything that was cut out counts as one secret.
+    """
     if len(text) < 3 * _MAX_KEPT_CHARS:
         return Shortened(text)
     kept = _MAX_KEPT_KEY_CHARS if any(mark in text for mark in _KEY_BLOCKS) else _MAX_KEPT_CHARS

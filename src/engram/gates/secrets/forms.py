@@ -1,4 +1,8 @@
-"""The forms of secrets, as tables in `data/`, and how much a string looks like a credential rather than ordinary text."""
+"""The forms of secrets, as tables in `data/`, and how much a string looks like a credential rather than ordinary text.
+
+Every form has hints. `hints_in` finds those of all tables, and where they are, in one pass over the words, and a pattern is tried
+only at its hints: to look for each hint in the whole text would take most of the time.
+"""
 
 import itertools
 import math

@@ -40,7 +40,7 @@ _MANIFEST = "manifest"
 
 
 class SecretScreen:
-    """Keeps secrets out of a store; implements `store.screen.Screen`."""
+    """Keeps secrets out of a store; implements `store.intake.Screen`."""
 
     def __init__(self, allowed: AllowedValues = NOTHING_ALLOWED) -> None:
         self._allowed = allowed

@@ -35,7 +35,11 @@ def unconfirmed_floor(floor: float) -> float:
 
 @dataclass(slots=True)
 class ProofFinder:
-    """Checks statements against the user's turns in the ledger."""
+    """Checks statements against the user's turns in the ledger.
+
+    Proven statements may be quoted, marked as unconfirmed. Others are shown by id only because anybody may have
+    proposed them.
+    """
 
     searcher: Searcher
     store: Store
@@ -112,7 +116,10 @@ _ANY = (*LIVE_STATUSES, "candidate", "superseded", "archived")
 
 @dataclass(slots=True)
 class PartFinder:
-    """Finds the parts of one answer, with one search for all but the matches elsewhere."""
+    """Finds the parts of one answer, with one search for all but the matches elsewhere.
+
+    The reader is a model or a person. Both can judge a labelled hint; neither can judge what was withheld.
+    """
 
     searcher: Searcher
     store: Store

@@ -1,4 +1,8 @@
-"""The block of memories in an agent's instruction file: which memories and lines it has, where it is, and the file's text with it put in, replaced or taken out."""
+"""The block of memories in an agent's instruction file: which memories and lines it has, where it is, and the file's text with it put in, replaced or taken out.
+
+The file is read in every session and usually committed. So the choice is narrower than that of `inject`, and the order depends only on
+what is stored: the block changes when the memories do, not with every use.
+"""
 
 import re
 from collections import Counter as Tally
@@ -251,7 +255,10 @@ def newline_of(text: str) -> str:
 
 
 def with_block(text: str, block: Sequence[str], name: str) -> str:
-    """The text with the block in place of the one it has, or at its end."""
+    """The text with the block in place of the one it has, or at its end.
+
+    Everything outside of the markers stays as it is, byte for byte.
+    """
     newline = newline_of(text)
     made = newline.join((BEGIN, *block, END))
     place = find_block(text, name)

@@ -149,7 +149,12 @@ def _read_with_second(
 
 
 class SecondReader:
-    """A process that reads sources. `pending` are the numbers of those it was sent and has not answered."""
+    """A process that reads sources. `pending` are the numbers of those it was sent and has not answered.
+
+    The second process is this program again: it gets sources on its standard input, answers on its standard output, and
+    ends when either is closed, so with the process that started it. It writes nothing. Where it cannot be started, or
+    fails, nothing is lost: its sources are read here.
+    """
 
     def __init__(self, places: SourcePlaces) -> None:
         """Start it. Raises `OSError` if that is not possible."""

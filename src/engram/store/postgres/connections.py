@@ -411,7 +411,11 @@ def _configure(connection: PooledConnection) -> None:
 
 
 class Connections:
-    """The pool of one URL, opened by the first call and closed with the last store that uses it."""
+    """The pool of one URL, opened by the first call and closed with the last store that uses it.
+
+    A connection carries nothing from one transaction to the next, neither a tenant nor a setting, so any caller may use
+    it next; a pooler between here and the server may do the same.
+    """
 
     def __init__(self, url: str) -> None:
         self._url, self.where = url, shown_url(url)

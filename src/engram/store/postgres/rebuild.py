@@ -161,6 +161,9 @@ def refold(context: TenantContext) -> None:
     """Write the documents of memories whose folded text differs, unless it was done.
 
     If this role may not write, or others hold the tables, a later opening does it.
+
+    The content hash and the terms of a memory are taken from its folded text. Those that an older Engram wrote are
+    found by the new ones only after this; memories that the change does not affect stay as they are.
     """
     if context.settings.get("folding") == FOLDING_VERSION or not context.database.run(
         "memory_slice", after="", limit=1

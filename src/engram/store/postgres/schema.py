@@ -116,6 +116,9 @@ def distribute(connection: Connection, where: str) -> list[str]:
     """Distribute the tables that are not distributed yet, and empty what remained. Returns what was done, or what is needed.
 
     Everything is distributed in one transaction, with existing rows, or nothing is. `connection` is in autocommit mode.
+
+    Engram's statements are the same in both cases. `engram init` distributes the tables; a migration distributes those
+    it creates.
     """
     if find_cluster(connection) is None:
         return []
@@ -272,7 +275,11 @@ def check_server(connection: Connection, where: str) -> None:
 
 
 def migrate(connection: Connection, where: str, upto: int = LATEST_SCHEMA) -> int:
-    """Bring the schema up to date; returns its previous version. `connection` is in autocommit mode."""
+    """Bring the schema up to date; returns its previous version. `connection` is in autocommit mode.
+
+    A new schema is created in one transaction. An existing one is upgraded only by `migrate`, each migration in its own
+    transaction: clients of the previous version are refused from then on, so nobody upgrades in passing.
+    """
     check_server(connection, where)
     before = version_of(connection)
     if before > LATEST_SCHEMA:

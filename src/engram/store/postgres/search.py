@@ -1,4 +1,9 @@
-"""The two retrievers, BM25 over the postings and vectors, exact or by an index. Both filter before the limit, by a condition over `documents d`."""
+"""The two retrievers, BM25 over the postings and vectors, exact or by an index. Both filter before the limit, by a condition over `documents d`.
+
+A search takes few round trips: statements that do not depend on one another are sent together. How common each term is, is counted in
+slices after writes, never under the writers' locks: a store of a few hundred documents after each write, a large one when a fiftieth
+of it is new. Any reader that finds a stale count updates it; a replica uses the primary's count.
+"""
 
 import contextlib
 import json

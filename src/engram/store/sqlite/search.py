@@ -78,7 +78,8 @@ class _Term:
 
 
 class Postings:
-    """The postings of one connection's index. Documents are read in the order of their numbers, which are never used twice."""
+    """The postings of one connection's index. Documents are read in the order of their numbers, which are never used twice.
+    FTS5 looks up the length of every document that has a term; a process that searches often reads all of them once and ranks by itself."""
 
     def __init__(self) -> None:
         self._forget()

@@ -228,6 +228,9 @@ class Matrix:
     """Rows for an exact scan; written under the writer lock before the index commits.
 
     Reading and writing raise `FileNotFoundError` if the file is missing.
+
+    The matrix is a cache of the BLOBs in SQLite. Its file is created complete, filled from the BLOBs, or not at all: a
+    process that finds it missing recreates it, and never starts an empty one without the rows of others.
     """
 
     def __init__(self, path: Path, dim: int) -> None:

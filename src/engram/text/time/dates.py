@@ -1,4 +1,10 @@
-"""Numbers, dates, quarters and times of day that a text names, in figures or in words; and the times it names that bound nothing."""
+"""Numbers, dates, quarters and times of day that a text names, in figures or in words; and the times it names that bound nothing.
+
+A date with its year narrows a question in time; as words its parts only mislead ("May" is in many sentences). Relative phrases
+depend on when the question was asked; `windows` reads those. A window left out in silence would answer another question than the
+one asked; so what looks like a time and was not read as one (a day there is not, a date that could be two, a year beyond the
+calendar) is named, for a surface to say.
+"""
 
 import re
 from collections.abc import Callable

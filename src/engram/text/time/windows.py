@@ -1,4 +1,36 @@
-"""The time phrase of a question and the window it means, counted from when the question was asked; or the event that dates it."""
+"""The time phrase of a question and the window it means, counted from when the question was asked; or the event that dates it.
+
+Windows are half-open, in the zone of the question; days, weeks (from Monday), months and years are those of its calendar.
+
+- **today, last week, March, 2023, May 5th**: the whole day, week, month, year. Without a year, the most recent that has begun;
+  where the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over; a month in the
+  present tense is the nearer one. A weekday is
+  never today. "Last March", "last summer": the most recent that is over; "next": the first that has not begun. Seasons are the
+  northern ones, from the first of March, June, September and December; a winter is named by the year it begins in.
+- **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that hour.
+- **two days ago, three weeks ago**: the calendar day, week, month or year that lies so far back. "A few" is 2 to 4, "several" 3
+  to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the distance where
+  that is more. Half a year ago: that month.
+- **in the last three days, the past month, recently** (14 days): from so long before the question up to the question; what
+  happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today",
+  "so far this year", "month to date", from the start of the day, month or year, and "from May to now". "The last week" with its
+  article is the past seven days, "last week" the calendar's. "The other day": the seven days before today.
+- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X; "until the end
+  of X" up to its end. **by X, through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time
+  of the clock that bounds is that moment: "after 5pm", "between 2 and 4pm", "since 9", "between 10 last night and six this morning"; a
+  bare hour from 1 to 6 lies in the afternoon. **Monday and Wednesday, March, April and June**: from the first to the last. **This time
+  last year**: that month; of last month the week, of last week the day.
+- **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
+  a year and a quarter in whole months. **The first Monday in March, the first ten days of May, the closing months of 2025** (three), **the
+  Tuesday before Easter, the week ending May 5th, three Fridays ago**: counted. **The rest of the week**: from the question on, where the
+  week is not over.
+- **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; behind "on" the very day. **Two days before Christmas, the week
+  before Easter**: counted from it. **Week 42, Christmas week**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
+- **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
+
+Of several phrases the first counts, save that one which owns a noun ("Friday's release") or, in a question about the past, lies ahead
+gives way to another.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
@@ -79,7 +111,12 @@ def _is_perfect(found: list[Word], place: int) -> bool:
 
 
 def find_anchor(found: list[Word], past: bool) -> AnchorPhrase | None:
-    """The first time in the words that is told by an event."""
+    """The first time in the words that is told by an event.
+
+    Only memory can say which window that is; here the event is found and its relation to the time. Such words count as
+    a time only where the question or the event is in the past: "what do I check before I deploy?" asks for a rule, and
+    its words are what to search for.
+    """
     for place in range(len(found)):
         if found[place].key not in _RELATION_WORDS and found[place].key not in (
             "by",

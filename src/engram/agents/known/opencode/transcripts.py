@@ -1,4 +1,8 @@
-"""OpenCode's sessions: an SQLite database, and the JSON files of older versions."""
+"""OpenCode's sessions: an SQLite database, and the JSON files of older versions.
+
+The database belongs to a program that may be running: it is opened read-only, and one that is locked or has another schema is reported
+and tried again the next time. Sessions of subagents and synthetic parts are left out.
+"""
 
 import sqlite3
 import zlib

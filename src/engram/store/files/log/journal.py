@@ -82,7 +82,12 @@ class JournalLine:
 
 
 class Journal:
-    """Reads and appends decisions. The caller of `append` holds the writer lock."""
+    """Reads and appends decisions. The caller of `append` holds the writer lock.
+
+    An entry is one JSON line `{"seq", "at", "op", "actor", "reason", "changes": [{"id", "after"}]}`. One line is one
+    decision, so a batch is complete or absent. Order is by `seq`, never by clock. Months only move forward: a clock set
+    back keeps writing to the newest file.
+    """
 
     def __init__(self, folder: Path, quarantine: Path) -> None:
         self._folder = folder
@@ -340,7 +345,12 @@ DURABLE_AFTER_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is known to be on disk. `boot` is the boot id of the machine at that time, "" where there is none."""
+    """What is known to be on disk. `boot` is the boot id of the machine at that time, "" where there is none.
+
+    A decision is committed by the journal's fsync; its files are written after that and reach the disk whenever the
+    system writes them. Until then a power loss may undo them, and the result looks like the work of a person: a file
+    that is gone, or that has its earlier content. This mark tells the two apart, and repair acts on it.
+    """
 
     seq: int = 0
     boot: str = ""
@@ -432,7 +442,11 @@ _MONTH = 10**12
 
 
 class Usage:
-    """Appends and reads uses."""
+    """Appends and reads uses.
+
+    A position is one number, year and month times 10^12 plus a byte offset, so positions of all months compare as
+    integers.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

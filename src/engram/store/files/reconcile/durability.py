@@ -1,4 +1,4 @@
-"""Syncing memory files some time after the decision that wrote them, up to which the mark is then raised (`log.mark`)."""
+"""Syncing memory files some time after the decision that wrote them, up to which the mark is then raised (`log.journal`)."""
 
 import contextlib
 import os

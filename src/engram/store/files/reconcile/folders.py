@@ -300,7 +300,12 @@ SWEEP_POSITION_KEY = "sweep"
 
 
 class EditDetector:
-    """Finds the changed files of one store. It only looks: the store reads them under the writer lock."""
+    """Finds the changed files of one store. It only looks: the store reads them under the writer lock.
+
+    The first look of a process compares the stamp of every file. A process that lives on watches the folders from its
+    second look on, where the system can; then a look is one read of an empty queue. Elsewhere each look compares a
+    slice.
+    """
 
     def __init__(self) -> None:
         self._watch: FolderWatch | None = None

@@ -1,4 +1,11 @@
-"""Brings the index up to date with journal, files and ledgers, or rebuilds it; and embeds documents that have no vector yet, or all of them with another embedder."""
+"""Brings the index up to date with journal, files and ledgers, or rebuilds it; and embeds documents that have no vector yet, or all of them with another embedder.
+
+Each source tells how far the index has read it: the journal by a position, a ledger by its size, a memory file by its
+stamp. `catch_up` reads on from there and finishes what a crash interrupted; `rebuild` empties the index and does the same
+from the beginning, in one transaction, so that readers see the old index until the new one is complete.
+
+The caller of everything here holds the writer lock, except of `fill_unlocked`.
+"""
 
 import contextlib
 import json

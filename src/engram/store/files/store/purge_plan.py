@@ -57,7 +57,11 @@ MARKER_FILE = "purging.json"
 
 @dataclass(frozen=True, slots=True)
 class PurgePlan:
-    """The ids to destroy, the words that go with them, the events to blank with their ledgers, and the memories' files."""
+    """The ids to destroy, the words that go with them, the events to blank with their ledgers, and the memories' files.
+
+    The marker is the commit point. It contains the words too, so that an interrupted purge can be finished without
+    reading what is half gone; it is deleted last.
+    """
 
     ids: tuple[str, ...]
     drawn: tuple[str, ...]
@@ -440,7 +444,11 @@ Records = Iterator[tuple[QuotingRecord, Iterable[str]]]
 
 
 def find_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
-    """Records and files that still contain any of the texts, unreadable files, and an index that is in use."""
+    """Records and files that still contain any of the texts, unreadable files, and an index that is in use.
+
+    A file that contains some of the words is parsed: a record that contains a whole text is listed, one that shares a
+    line or a word with it is not.
+    """
     holders: list[QuotingRecord] = []
     places: list[str] = []
     accounted: set[str] = set()
