@@ -15,10 +15,10 @@ from engram.bench.speed import statements
 from engram.client import Engram
 from engram.graph.graph import Graph
 from engram.graph.graph import walk as traverse
-from engram.model.memory import Association, Memory
+from engram.model.memory import LIVE_STATUSES, Association, Memory
 from engram.model.relations import known_relations
 from engram.store.defaults import utc_now
-from engram.store.protocol import LIVE_STATUSES, Filters, Hops, Progress, Store
+from engram.store.protocol import Filters, Hops, Progress, Store
 
 SEEDS, HOPS, PER_SEED, TOTAL = 10, 3, 25, 100
 DIRECTIONS = ("outbound", "inbound", "any")

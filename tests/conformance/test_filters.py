@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from engram.store.protocol import LIVE_STATUSES, Filters, Store
+from engram.model.memory import LIVE_STATUSES
+from engram.store.protocol import Filters, Store
 from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts
 
 ZEBRA: list[dict[str, Any]] = [

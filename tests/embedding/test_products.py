@@ -12,7 +12,7 @@ from engram.embedding.vectors import EmbedderError, cross_products, dot, multipl
 from tests.tables import table
 
 PACKAGE = Path(engram.__file__).parent
-MAY_MULTIPLY = {PACKAGE / "embedding" / "products.py", PACKAGE / "bench" / "floors.py"}
+MAY_MULTIPLY = {PACKAGE / "embedding" / "vectors.py", PACKAGE / "bench" / "figures.py"}
 """The product itself, and the bare NumPy scan that benchmarks compare a search with."""
 PRODUCTS = {"dot", "inner", "matmul", "tensordot", "vdot"}
 

@@ -11,7 +11,7 @@ from engram.graph.graph import check_metadata, check_weight, hops
 from engram.model import relations
 from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput
-from engram.store.protocol import LIVE_STATUSES
+from engram.model.memory import LIVE_STATUSES
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

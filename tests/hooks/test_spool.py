@@ -134,8 +134,8 @@ def test_an_entry_whose_harvest_fails_waits_again(hooked: Hooked) -> None:
 CLAIM = """
 import sys
 from pathlib import Path
-from engram.store import spool
-claims = list(spool.claim_waiting(Path(sys.argv[1])))
+from engram.store import hook_files
+claims = list(hook_files.claim_waiting(Path(sys.argv[1])))
 print(len(claims), flush=True)
 sys.stdin.read()
 """

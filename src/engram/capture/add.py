@@ -26,7 +26,7 @@ from engram.gates.proposal import Conflict, Lookup
 from engram.model.decision import AddedMemories, Outcome, SkippedItem
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, SecretRefused
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.records import Job
 from engram.review.lineage import Lineages
 from engram.rules.labels import name_for
@@ -35,7 +35,7 @@ from engram.rules.sources import Rank, may_replace, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Image, ProposalKeys, Store
 from engram.store.purge import DOCUMENT_PREFIX
-from engram.store.records import ANSWERING_STATUSES, CREATING_OPS, CURRENT_STATUSES, refuse_foreign_ids
+from engram.store.records import ANSWERING_STATUSES, CREATING_OPS, refuse_foreign_ids
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import cut, quote_text
 
@@ -141,7 +141,7 @@ class Changes:
         found: dict[int, Conflict] = {}
         with self.store.reading():
             for i, memory in enumerate(memories):
-                if memory.status in CURRENT_STATUSES and not memory.supersedes:
+                if memory.status in LIVE_STATUSES and not memory.supersedes:
                     change = self._find_conflict(memory, vectors[i] if vectors is not None else None)
                     found |= {i: change} if change is not None else {}
         return found
@@ -150,7 +150,7 @@ class Changes:
         proposal = propose(memory)
         near = StoreLookup(self.store, vector).near(proposal)
         # A memory that was just added is compared with those before it.
-        current = [one for one in near if one.memory.status in CURRENT_STATUSES and one.memory.id != memory.id]
+        current = [one for one in near if one.memory.status in LIVE_STATUSES and one.memory.id != memory.id]
         earlier = self._older_ids(memory.id, [one.memory.id for one in current])
         older = [one for one in current if one.memory.id in earlier]
         found = Neighbourhood(proposal, older).conflicts()
@@ -166,7 +166,7 @@ class Changes:
     def apply_conflict(self, memories: LockedMemories, new: Memory, change: Conflict) -> Memory:
         """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
         older = memories.get(change.other.id)
-        if older is None or older.status not in CURRENT_STATUSES or older.statement != change.other.statement:
+        if older is None or older.status not in LIVE_STATUSES or older.statement != change.other.statement:
             return new
         if change.is_sure and may_replace(new.source, older):
             return memories.supersede(new, [older], by=new.source)
@@ -181,7 +181,7 @@ class Changes:
     def compare_stored(self, ids: Sequence[str]) -> None:
         """Compare stored memories with what was there before them."""
         for memory in filter(None, map(self.store.get, ids)):
-            if memory.status not in CURRENT_STATUSES or memory.supersedes or update_target(self.store.get, memory):
+            if memory.status not in LIVE_STATUSES or memory.supersedes or update_target(self.store.get, memory):
                 continue
             vectors = self.store.embed([meaning_of(memory)])
             with self.store.reading():
@@ -195,7 +195,7 @@ class Changes:
 
         def plan(memories: LockedMemories) -> None:
             found = memories.get(memory.id)
-            if found is None or found.status not in CURRENT_STATUSES:
+            if found is None or found.status not in LIVE_STATUSES:
                 return
             changed = self.apply_conflict(memories, found, change)
             if changed != found:
@@ -451,7 +451,7 @@ class Adder(MemoryWriter):
                 memory.replace(status="candidate"), other, batch.now, waits_alone=verdict.waits_alone
             )
         # What says the same as a candidate waits like that one; an exact duplicate is not stored again.
-        is_duplicate = verdict.outcome == Outcome.DUPLICATE and other is not None and other.status in CURRENT_STATUSES
+        is_duplicate = verdict.outcome == Outcome.DUPLICATE and other is not None and other.status in LIVE_STATUSES
         return memory if verdict.outcome == Outcome.CREATED or is_duplicate else memory.replace(status="candidate")
 
     @property

@@ -12,7 +12,7 @@ from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.model.arguments import checked_length, checked_limit
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.records import Job
 from engram.review.bulk import BulkDecision, new_bulk, split_ids
 from engram.rules.labels import MAX_CUE_CHARS, MAX_CUES
@@ -20,7 +20,6 @@ from engram.rules.limits import limit_arguments
 from engram.rules.scopes import changeable_scopes
 from engram.rules.sources import is_evidence, origin_of
 from engram.store.protocol import Filters, Progress, Store
-from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory, has_foreign
 from engram.text.display import cut, quote_text, safe_word
 from engram.text.tokens import tokens
@@ -208,7 +207,7 @@ def _filters(store: Store, now: datetime, scopes: Scopes) -> Filters:
     own = changeable_scopes(scopes)
     return Filters(
         scopes=tuple(own) if own is not None else None,
-        statuses=CURRENT_STATUSES,
+        statuses=LIVE_STATUSES,
         valid_at=now,
         without_cues=True,
         except_ids=tuple(store.state(STATE).get(DECLINED, ())),
@@ -240,7 +239,7 @@ def _refuse_enriched(memory: Memory) -> None:
     """Raise `Refused` if a memory has cues or is not current."""
     if memory.cues:
         raise Refused(f"{memory.id} already has cues; change them with `update`")
-    if memory.status not in CURRENT_STATUSES:
+    if memory.status not in LIVE_STATUSES:
         raise Refused(f"{memory.id} is {memory.status}; only current memories get cues")
 
 

@@ -9,9 +9,8 @@ from engram.gates.secrets.scan import redact
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.records import Event
-from engram.store.records import CURRENT_STATUSES
 
 ASSISTANT = "assistant"
 """The role and the source of what an assistant said; nobody vouches for it."""
@@ -147,7 +146,7 @@ def decision_of(fact: ExtractedFact, learned: Decision, note: str = "") -> tuple
     decision = FactDecision(
         fact=fact.statement,
         operation=_OPERATIONS[learned.outcome],
-        applied=learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT_STATUSES,
+        applied=learned.outcome in _CHANGING and memory is not None and memory.status in LIVE_STATUSES,
         reason=f"{fact.reason}; {note}{learned.gate}: {learned.reason}",
         memory_id=memory.id if memory is not None else "",
         target_id=other.id if other is not None else "",

@@ -49,7 +49,9 @@ def export_memory_v1(
             done.left_out.append((memory.id, f"memory.v1 has no status for what is {memory.status}"))
     ids = _assign_numbers(store, kept, now, actor)
     items = [
-        memory_v1.MemoryItem(ids[memory.id], memory, kind_of(memory), tier_of(memory), is_stale(_by_day(memory), now))
+        memory_v1.MemoryItem(
+            ids[memory.id], memory, kind_of(memory), tier_of(memory), is_stale(_by_day(memory), _day_of(now))
+        )
         for memory in kept
         if memory.id in ids  # one may be gone since it was listed
     ]
@@ -123,11 +125,13 @@ def _note_place(store: Store, directory: Path, now: datetime) -> None:
 def _by_day(memory: Memory) -> Memory:
     """A memory with the dates that are written, so that it is as stale for a reader of the file as it is here."""
     days = {
-        name: moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        for name in ("created", "last_verified")
-        if (moment := getattr(memory, name)) is not None
+        name: _day_of(moment) for name in ("created", "last_verified") if (moment := getattr(memory, name)) is not None
     }
     return memory.replace(**days)
+
+
+def _day_of(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _assign_numbers(store: Store, memories: Sequence[Memory], now: datetime, actor: str) -> dict[str, str]:

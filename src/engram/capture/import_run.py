@@ -19,7 +19,7 @@ from engram.gates.pipeline import LABEL_FIELDS, particular_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import tier_of
 from engram.model.lazy import dataclass, field, fields, replace
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.rules.sources import IMPORTED
 from engram.store.protocol import Filters, Image, Store
 from engram.text.content_hash import content_hash, same_text
@@ -219,8 +219,7 @@ class RecordLinks:
                 memories.put(linked, judged=True)
 
 
-CURRENT = ("active", "dormant")
-OPEN_STATUSES = (*CURRENT, "candidate")
+OPEN_STATUSES = (*LIVE_STATUSES, "candidate")
 
 
 def source_of(name: str) -> str:

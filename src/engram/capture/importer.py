@@ -10,7 +10,6 @@ from engram.capture.draft import draft
 from engram.capture.import_identity import OWN_ID, RecordIdentities, RecordOrigin, without_trust_claims
 from engram.capture.import_known import ImportReport, KnownRecords, RecordOutcome
 from engram.capture.import_run import (
-    CURRENT,
     IMPORT,
     IMPORT_BATCH_SIZE,
     OPEN_STATUSES,
@@ -29,7 +28,7 @@ from engram.gates.trust import is_human
 from engram.model.arguments import refuse_deep, without_reserved
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, FIELD_ALIASES, Activation, Association, Evidence, Memory
+from engram.model.memory import CONTRADICTS, FIELD_ALIASES, LIVE_STATUSES, Activation, Association, Evidence, Memory
 from engram.review.distrust import distrust_reason
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, wider_scopes
@@ -68,7 +67,7 @@ class RecordDrafts:
 
     def hold_for_review(self, memory: Memory) -> Memory:
         """The memory as a candidate, if somebody has to approve what it says."""
-        may_answer = memory.status in (CURRENT if self.run.trusted else ANSWERING_STATUSES)
+        may_answer = memory.status in (LIVE_STATUSES if self.run.trusted else ANSWERING_STATUSES)
         if not may_answer or not self.run.needs_approval(memory):
             return memory
         self.run.held.add(memory.id)
@@ -285,7 +284,7 @@ class ImportSlices:
         if record.status in OPEN_STATUSES and (repeated := self._decide_repetition(record, memories)):
             run.ids.here[record.id] = repeated.memory_id
             return repeated
-        if record.status in CURRENT and run.decisions.needs_person(record):
+        if record.status in LIVE_STATUSES and run.decisions.needs_person(record):
             record = record.replace(status="candidate")
         return self._add_record(record, memories, taken=known is not None)
 
@@ -318,7 +317,7 @@ class ImportSlices:
         foreign = [head for head in heads if head.id != memory.id and not run.origin.is_from_here(head.id)]
         above = outranking_head(foreign, run.source)
         memory = run.origin.without_foreign_key(memory, foreign[0]) if foreign else memory
-        if above is not None and memory.status in CURRENT:
+        if above is not None and memory.status in LIVE_STATUSES:
             link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=run.clock())
             memory = memory.replace(status="candidate", associations=(*memory.associations, link))
         return outcome._replace(memory=memory)

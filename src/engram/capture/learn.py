@@ -32,14 +32,14 @@ from engram.gates.trust import is_human, is_untrusted
 from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import REFINES, Association, Memory
+from engram.model.memory import LIVE_STATUSES, REFINES, Association, Memory
 from engram.review.lineage import Lineages
 from engram.rules.labels import name_for
 from engram.rules.lifecycle import is_over, outlasts
 from engram.rules.scopes import visible_scopes
 from engram.rules.sources import rate_limit_key
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT_STATUSES, locked_memory, refuse_foreign_ids
+from engram.store.records import locked_memory, refuse_foreign_ids
 from engram.store.references import find_memory
 from engram.text.display import notice, safe_word
 
@@ -149,7 +149,7 @@ def other_scopes(scope: str, here: str) -> tuple[str, ...]:
 
 def has_memories_elsewhere(store: Store, scope: str, here: str) -> bool:
     """Whether there is anything current in the other scopes that a new memory of this one is compared with."""
-    return bool(store.count(Filters(scopes=other_scopes(scope, here), statuses=CURRENT_STATUSES)))
+    return bool(store.count(Filters(scopes=other_scopes(scope, here), statuses=LIVE_STATUSES)))
 
 
 def _is_near(proposal: Proposal, near: Neighbour) -> bool:
@@ -167,7 +167,7 @@ def scope_warnings(
     """
     memory, scopes = proposal.memory, other_scopes(proposal.memory.scope, here)
     with store.reading():
-        found = StoreLookup(store, vector, CURRENT_STATUSES, scopes, MAX_SCOPE_NEIGHBOURS).near(proposal)
+        found = StoreLookup(store, vector, LIVE_STATUSES, scopes, MAX_SCOPE_NEIGHBOURS).near(proposal)
     current = {near.memory.id: near for near in found if _is_near(proposal, near) and not is_over(near.memory, now)}
     # The gates compare within a scope, so these are compared as if they were in the proposal's.
     moved = [replace(near, memory=near.memory.replace(scope=memory.scope)) for near in current.values()]
@@ -304,7 +304,7 @@ class Learner(MemoryWriter):
         if relation in ("update", "same") or found.status in COMPARED_STATUSES:
             return found
         head = Lineages(self.store, self.clock).current(found.id)
-        if head.status in CURRENT_STATUSES:
+        if head.status in LIVE_STATUSES:
             return head
         if relation == "contradiction":
             raise InvalidInput(
@@ -407,8 +407,7 @@ def _prepare_memory(memories: LockedMemories, memory: Memory, verdict: Verdict, 
         likely = [conflict.other for conflict in verdict.conflicts if conflict.is_likely]
         # What contradicts a candidate that waits for a current memory waits for that one, too.
         found = [
-            m if m.status in CURRENT_STATUSES else contradiction_target(memories.get, m)
-            for m in (verdict.other, *likely)
+            m if m.status in LIVE_STATUSES else contradiction_target(memories.get, m) for m in (verdict.other, *likely)
         ]
         others = {other.id: other for other in found if other is not None}
         for other in others.values() or [verdict.other]:
@@ -433,7 +432,7 @@ def _relation_scope(memory: Memory, named: Sequence[Memory], relation: str, *, p
 
 def _decision(verdict: Verdict, stored: Memory) -> Decision:
     """The decision about a stored memory, with what else it may outdate or contradict."""
-    replaced = stored.supersedes if stored.status in CURRENT_STATUSES else ()
+    replaced = stored.supersedes if stored.status in LIVE_STATUSES else ()
     found = {conflict.other.id: _to_related(conflict) for conflict in verdict.conflicts}
     other = verdict.other
     if verdict.outcome == Outcome.CONTRADICTION and other is not None and other.id not in found:

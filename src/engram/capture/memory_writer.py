@@ -27,14 +27,14 @@ from engram.gates.trust import corroborate_guess, corroborates, is_human, is_unt
 from engram.model.arguments import CORROBORATED_BY
 from engram.model.decision import Decision, Outcome, Related
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, MAY_SUPERSEDE, REFINES, Memory
 from engram.model.records import Use
 from engram.review.lineage import Lineages
 from engram.rules.lifecycle import outlasts, reinforce_memory
 from engram.rules.sources import CONFIRMED, CORROBORATED, Rank, is_evidence, rank_of, trust_rank
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.store.records import CURRENT_STATUSES, ENGRAM_ACTOR
+from engram.store.records import ENGRAM_ACTOR
 from engram.text.content_hash import same_text
 from engram.text.display import quote_text
 
@@ -129,7 +129,7 @@ class Duplicates:
         if blocking is not None:
             reason = f"{decision.reason}, which waits for review because it contradicts {mention(blocking)}"
             found = (self.store.get(link.target) for link in known.associations if link.type == CONTRADICTS)
-            waits_for = [other for other in found if other is not None and other.status in CURRENT_STATUSES]
+            waits_for = [other for other in found if other is not None and other.status in LIVE_STATUSES]
             why = "the current memory it waits for"
             related = tuple(Related(other, "contradiction", 1.0, why) for other in waits_for[:MAX_RELATED_MEMORIES])
             return replace(decision, other=blocking, reason=reason, related=related)
@@ -409,7 +409,7 @@ class Duplicates:
         """
         now = memories.now
         if not is_human(repeated.source):
-            waits = known.status not in CURRENT_STATUSES or tier_of(known) > 1
+            waits = known.status not in LIVE_STATUSES or tier_of(known) > 1
             return (
                 known if waits else known.replace(source=repeated.source, learned_by=repeated.learned_by, updated=now)
             )

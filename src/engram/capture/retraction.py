@@ -11,11 +11,10 @@ from engram.capture.extraction.references import speech
 from engram.decisions.admission import StoreLookup, propose
 from engram.gates.trust import loss_reason
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.records import Event
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.store.records import CURRENT_STATUSES
 from engram.text.statements import canonical_stem
 from engram.text.tokens import query_terms, tokens
 from engram.text.words import kind_of, read_table, stem, word_class
@@ -306,7 +305,7 @@ def find_forgotten(store: Store, said: Remark, scopes: Sequence[str], statuses: 
 def find_ended(store: Store, said: Remark, scope: str) -> Retraction:
     """The current memory of a scope that a statement says is over."""
     asked = [word for word in content(said.statement) if word not in _OVER]
-    live = _near(store, said, [scope], CURRENT_STATUSES)
+    live = _near(store, said, [scope], LIVE_STATUSES)
     about = [(share, one.memory) for one in live if (share := _share(asked, one.memory)) >= MIN_SHARED_WORDS]
     about = [(share, memory) for share, memory in about if _ends(said.statement, memory)]
     clear = [memory for share, memory in about if share == 1]

@@ -29,14 +29,14 @@ from engram.model.arguments import QUOTED_EVENT, VERBATIM
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Association, ChangedFields, Evidence, Memory
+from engram.model.memory import LIVE_STATUSES, Association, ChangedFields, Evidence, Memory
 from engram.model.records import Event, quotes_ledger
 from engram.model.types import memory_type
 from engram.rules.scopes import visible_scopes
 from engram.rules.sources import CAPTURED, may_replace
 from engram.store.intake import NewEvent
 from engram.store.protocol import Store
-from engram.store.records import CURRENT_STATUSES, start_of
+from engram.store.records import start_of
 from engram.text.content_hash import quote_hash
 
 PLAIN_FACT = "fact"
@@ -156,7 +156,7 @@ class Settlement:
         source, event = exchange.source_of(fact), exchange.events[fact.turn].id
         if problem := self._reason_to_ask(exchange, fact, target):
             # No note of the request is stored, which would repeat what is to be forgotten: the memory itself waits.
-            if target.status in CURRENT_STATUSES:
+            if target.status in LIVE_STATUSES:
                 from engram.review.queue import request_forget
 
                 request_forget(self.store, self.clock, target.id, actor=source, where=event)
@@ -281,7 +281,7 @@ class Settlement:
             exchange.result.settle(*decision_of(fact, learned, f"model: {choice.reason}; "))
         else:
             new = self._revise(exchange, fact, choice, target)
-            why, applied = f"model: {choice.reason}", new.status in CURRENT_STATUSES
+            why, applied = f"model: {choice.reason}", new.status in LIVE_STATUSES
             decision = FactDecision(
                 fact=statement,
                 operation=operation,

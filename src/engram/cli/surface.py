@@ -11,7 +11,7 @@ from engram.model.arguments import half_character_error
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field
 from engram.model.logs import start_logging
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.text.display import escape_hidden, one_line, visible_json
 
 if TYPE_CHECKING:
@@ -221,13 +221,12 @@ def text_or_stdin(text: str) -> str:
         raise InvalidInput(f"stdin is not UTF-8 (byte {error.start})") from None
 
 
-CURRENT_STATUSES = ("active", "dormant")
 _TERMINAL = Path("/dev/tty")
 
 
 def reason_for_person(memory: Memory) -> str:
     """Why only a person may activate this memory; "" when anyone may, or when it is active already."""
-    if memory.status in CURRENT_STATUSES:
+    if memory.status in LIVE_STATUSES:
         return ""
     from engram.gates.instructions import injection_problem
     from engram.gates.trust import tier_3_reason
@@ -240,7 +239,7 @@ def lowers_tier(memory: Memory, type_name: str) -> bool:
     """Whether another type would let an inactive memory bypass a person."""
     from engram.model.types import type_or_default
 
-    return memory.status not in CURRENT_STATUSES and type_or_default(type_name).tier < type_or_default(memory.type).tier
+    return memory.status not in LIVE_STATUSES and type_or_default(type_name).tier < type_or_default(memory.type).tier
 
 
 def require_person(memory: Memory, reason: str) -> bool:

@@ -10,12 +10,12 @@ from engram.model.arguments import Wordings, checked_length, checked_place, chec
 from engram.model.errors import InvalidInput
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
-from engram.model.memory import AskerFilters, Memory, Owner, ScopeLike, SearchFilters, aware
+from engram.model.memory import LIVE_STATUSES, AskerFilters, Memory, Owner, ScopeLike, SearchFilters, aware
 from engram.recall.cutoff import INJECT_FLOOR, MIN_KNOWN
 from engram.recall.query import MEMORY_FILTERS, SearchQuery, list_memories
 from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
-from engram.store.protocol import LIVE_STATUSES, Image
+from engram.store.protocol import Image
 from engram.store.references import hide_foreign_links
 from engram.store.states import is_paused
 from engram.verbs import graph, retrieval

@@ -10,14 +10,13 @@ from engram.model.arguments import with_reserved
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import replace
-from engram.model.memory import ChangedFields, Memory, MemoryFields, Owner, render_form
+from engram.model.memory import LIVE_STATUSES, ChangedFields, Memory, MemoryFields, Owner, render_form
 from engram.model.types import check_form_kept, merge_form, with_form
 from engram.rules.lifecycle import reinforce_memory
 from engram.rules.limits import check_argument
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import is_person
 from engram.store.documents import meaning_of
-from engram.store.protocol import LIVE_STATUSES
 from engram.store.references import Scopes, find_memory
 from engram.store.states import is_paused
 from engram.verbs import graph, memories, store

@@ -13,12 +13,12 @@ from engram.gates.proposal import GateSettings
 from engram.gates.trust import is_human, tier_3_reason, trust
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, MAY_SUPERSEDE, Association, Memory
 from engram.rules.labels import add_cues
 from engram.rules.lifecycle import consolidate, has_begun, reinforce_memory
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, origin_of, rank_of
 from engram.store.protocol import Transaction
-from engram.store.records import CURRENT_STATUSES, start_of
+from engram.store.records import start_of
 
 if TYPE_CHECKING:
     from engram.decisions.execution import LockedMemories
@@ -91,7 +91,7 @@ def merge_into(
         merged = _remove_links(merged, other.id)
     check_shape(merged)
     for other in others:
-        if other.status in CURRENT_STATUSES and other.lineage:
+        if other.status in LIVE_STATUSES and other.lineage:
             # Both were true before: the survivor begins where the later of the two did, not now.
             merged = keep_one(deciding, merged.replace(valid_from=start_of(merged)), other, now)
         else:
@@ -199,7 +199,7 @@ def reject(memories: "LockedMemories", memory: Memory, actor: str) -> Memory:
 
 def reject_replaced(memories: "LockedMemories", memory: Memory, actor: str) -> list[Memory]:
     """Reject the candidates that an active memory supersedes; those that the actor may not reject keep waiting."""
-    if memory.status not in CURRENT_STATUSES:
+    if memory.status not in LIVE_STATUSES:
         return []
     rejected = []
     for other in filter(None, map(memories.get, memory.supersedes)):

@@ -7,11 +7,11 @@ from engram.gates.instructions import injection_problem
 from engram.gates.trust import is_inferred, tier_3_reason, tier_of
 from engram.model.errors import ChangedMeanwhile, Refused
 from engram.model.lazy import fields
-from engram.model.memory import Activation, Memory
+from engram.model.memory import LIVE_STATUSES, Activation, Memory
 from engram.model.relations import REVIEW_RELATIONS
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, may_decide, origin_of, rank_of
 from engram.store.protocol import Image
-from engram.store.records import CURRENT_STATUSES, ENDED_STATUSES, is_automatic, is_decided_by_person, status_decision
+from engram.store.records import ENDED_STATUSES, is_automatic, is_decided_by_person, status_decision
 
 _OF_USE = frozenset((
     "activation", "feedback", "derivation_count", "last_verified", "imported_at", "updated", "version",
@@ -135,7 +135,7 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
     As in `learn`, an inferred type makes nothing wait: what is said decides.
     """
     reworded = any(getattr(before, name) != getattr(after, name) for name in TIER_FIELDS)
-    if not reworded or after.status not in CURRENT_STATUSES or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+    if not reworded or after.status not in LIVE_STATUSES or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
     judged = after.replace(type="fact") if is_inferred(actor, before, after) else after
     if reason := tier_3_reason(judged):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
 from engram.decisions.authority import refuse_changed, refuse_outranked, refuse_overturning
 from engram.decisions.versions import contradicting_candidates, place_version, release_waiting
 from engram.model.lazy import dataclass
-from engram.model.memory import CONTRADICTS, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, Memory
 from engram.store.protocol import Image, ProposalKeys, Store, Transaction
-from engram.store.records import ANSWERING_STATUSES, CURRENT_STATUSES, ENDED_STATUSES
+from engram.store.records import ANSWERING_STATUSES, ENDED_STATUSES
 from engram.store.references import find_locked
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ class LockedMemories:
             self._judged[memory.id] = memory
         elif (known := self._judged.get(memory.id)) is not None:
             judged = not _says_more(known, memory)
-        if memory.status in CURRENT_STATUSES:
+        if memory.status in LIVE_STATUSES:
             self.ended.discard(memory.id)
-        elif (before := self._transaction.get(memory.id)) is not None and before.status in CURRENT_STATUSES:
+        elif (before := self._transaction.get(memory.id)) is not None and before.status in LIVE_STATUSES:
             self.ended.add(memory.id)
         self._transaction.put(memory, vector, team=team, judged=judged)
 

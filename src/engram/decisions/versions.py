@@ -6,13 +6,13 @@ from typing import Any
 
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, MAY_SUPERSEDE, Association, Memory
 from engram.rules.lifecycle import has_begun, is_effective, outlasts
 from engram.rules.sources import CONFIRMED, DISPUTED, is_evidence, may_replace
 from engram.store.protocol import MAX_VERSIONS, Store, Transaction
-from engram.store.records import CURRENT_STATUSES, sort_versions, start_of
+from engram.store.records import sort_versions, start_of
 
-VERSION_STATUSES = (*CURRENT_STATUSES, "superseded")
+VERSION_STATUSES = (*LIVE_STATUSES, "superseded")
 """Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
 
 
@@ -57,7 +57,7 @@ def _resolve_version(memory: Memory, later: Memory | None, members: Sequence[Mem
     if memory.status == "superseded" and not memory.superseded_by:
         return memory  # nothing replaced it: its document no longer states it, and the removal of another version does not restore it
     if later is None or not has_begun(later, now):
-        return memory.replace(status=memory.status if memory.status in CURRENT_STATUSES else "active", superseded_by="")
+        return memory.replace(status=memory.status if memory.status in LIVE_STATUSES else "active", superseded_by="")
     return memory.replace(status="superseded", superseded_by=later.id)
 
 
@@ -93,7 +93,7 @@ def outranking_head(heads: Sequence[Memory], source: str) -> Memory | None:
 def contradiction_target(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
     """The current memory that another one is linked to as contradicting it."""
     linked = (get(link.target) for link in memory.associations if link.type == CONTRADICTS)
-    return next((other for other in linked if other is not None and other.status in CURRENT_STATUSES), None)
+    return next((other for other in linked if other is not None and other.status in LIVE_STATUSES), None)
 
 
 def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
@@ -101,10 +101,8 @@ def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
     memory = deciding.get(memory_id)
     if memory is None:
         return []
-    versions = (
-        deciding.lineage(memory.lineage) if memory.lineage and memory.status not in CURRENT_STATUSES else [memory]
-    )
-    return [version for version in versions if version.status in CURRENT_STATUSES]
+    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in LIVE_STATUSES else [memory]
+    return [version for version in versions if version.status in LIVE_STATUSES]
 
 
 def place_version(
@@ -180,7 +178,7 @@ def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
 
 def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
     """Raise `Refused` where a memory would be current next to another with the same conflict key."""
-    if memory.status not in CURRENT_STATUSES or not is_effective(memory, now):
+    if memory.status not in LIVE_STATUSES or not is_effective(memory, now):
         return
     for other in deciding.heads(memory.conflict_key, memory.scope):
         if (
@@ -276,9 +274,7 @@ def with_disputes(store: Store, memories: Sequence[Memory]) -> list[Memory]:
     not in dispute.
     """
     current = {
-        memory.id: memory
-        for memory in memories
-        if memory.status in CURRENT_STATUSES and memory.verification != CONFIRMED
+        memory.id: memory for memory in memories if memory.status in LIVE_STATUSES and memory.verification != CONFIRMED
     }
     links = store.links_to(list(current)) if current else []
     pairs = [(source, target) for source, target, kind, _ in links if kind == CONTRADICTS]
@@ -296,7 +292,7 @@ def with_disputes(store: Store, memories: Sequence[Memory]) -> list[Memory]:
 def update_target(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
     """The current memory that this one may supersede, until somebody decides."""
     linked = (get(link.target) for link in memory.associations if link.type == MAY_SUPERSEDE)
-    return next((other for other in linked if other is not None and other.status in CURRENT_STATUSES), None)
+    return next((other for other in linked if other is not None and other.status in LIVE_STATUSES), None)
 
 
 def release_waiting(deciding: Transaction, waiting: Sequence[Memory], now: datetime) -> list[Memory]:
@@ -345,7 +341,7 @@ def _successor(deciding: Transaction, memory_id: str) -> Memory | None:
         if found is None or found.status != "superseded":
             break
         found = deciding.get(found.superseded_by) if found.superseded_by else None
-    return found if found is not None and found.id != memory_id and found.status in CURRENT_STATUSES else None
+    return found if found is not None and found.id != memory_id and found.status in LIVE_STATUSES else None
 
 
 def _is_rival(memory: Memory, other: Memory) -> bool:

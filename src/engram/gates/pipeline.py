@@ -41,13 +41,12 @@ from engram.gates.trust import Trust, is_human, is_told, is_untrusted, loss_reas
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.lazy import lazy_pattern, replace
-from engram.model.memory import CONTRADICTS, Memory, Status
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, Memory, Status
 from engram.model.types import type_or_default
 from engram.models.readings import other_readings
 from engram.rules.labels import name_for
 from engram.rules.lifecycle import is_over, outlasts
 from engram.rules.sources import CAPTURED, may_replace, origin_of
-from engram.store.records import CURRENT_STATUSES
 from engram.text.display import notice, quote_text, safe_word
 
 __all__ = [
@@ -128,7 +127,7 @@ def situation_conflict(proposal: Proposal, known: Lookup) -> Memory | None:
     for text in _texts(proposal.memory, ("situation",)).get("situation", ()):
         said = state_passage(proposal, text[:MAX_CLAIM_CHARS])
         for near in known.near(said):
-            is_current = near.memory.status in CURRENT_STATUSES and not proposal.leaves_out(near.memory.id)
+            is_current = near.memory.status in LIVE_STATUSES and not proposal.leaves_out(near.memory.id)
             if is_current and relation(text, near.memory.statement).relation == "opposite":
                 return near.memory
     return None

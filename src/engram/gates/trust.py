@@ -2,12 +2,11 @@
 
 from engram.gates.proposal import GateSettings
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory, Status
+from engram.model.memory import LIVE_STATUSES, Memory, Status
 from engram.model.types import FEEDBACK, form_name, type_or_default
 from engram.rules.lifecycle import is_speculative
 from engram.rules.numbers import INFERRED_FROM
 from engram.rules.sources import CAPTURED, CONFIRMED, Rank, is_evidence, is_own, rank_of
-from engram.store.records import CURRENT_STATUSES
 
 __all__ = [
     "HIGHEST_TIER",
@@ -54,7 +53,7 @@ def is_human(source: str) -> bool:
 
 def is_inferred(actor: str, before: Memory, after: Memory) -> bool:
     """Whether nobody gave the type of an agent's own memory: one that was given would have waited until a person confirmed it."""
-    is_unconfirmed = before.status in CURRENT_STATUSES and before.verification != CONFIRMED
+    is_unconfirmed = before.status in LIVE_STATUSES and before.verification != CONFIRMED
     return is_unconfirmed and after.type == before.type and is_own(actor, before)
 
 

@@ -11,13 +11,13 @@ from engram.embedding.word_pieces import count_tokens
 from engram.model.arguments import ANY_STATUS, checked_limit, checked_statuses, read_words, refuse_deep, refuse_keys
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field, replace
-from engram.model.memory import Association, Memory
+from engram.model.memory import LIVE_STATUSES, Association, Memory
 from engram.model.relations import MAX_WEIGHT, MIN_WEIGHT, REVIEW_RELATIONS, is_known, relation
 from engram.model.types import type_or_default
 from engram.rules.limits import MAX_LINKS, limit_arguments
 from engram.rules.scopes import is_scope_visible, parse_scope, visible_scopes
 from engram.rules.sources import is_below_program
-from engram.store.protocol import LIVE_STATUSES, MAX_VERSIONS, Filters, Hops, Link, Store
+from engram.store.protocol import MAX_VERSIONS, Filters, Hops, Link, Store
 from engram.store.records import locked_memory
 from engram.store.references import Scopes, find_memory, refuse_change
 from engram.text.display import quote_text, safe_word

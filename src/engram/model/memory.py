@@ -212,6 +212,8 @@ def aware(value: Any, zone: tzinfo | None = None) -> datetime | None:
 
 
 Status = Literal["candidate", "active", "dormant", "superseded", "archived", "retired", "rejected"]
+LIVE_STATUSES: tuple[Status, ...] = ("active", "dormant")
+"""Of what is in force."""
 Signal = Literal["positive", "negative", "neutral"]
 
 STATUSES: tuple[Status, ...] = (

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from engram.embedding.vectors import dot
 from engram.model.hit import Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, MAY_SUPERSEDE, Memory
 from engram.recall.cutoff import ABOUT_FLOOR, MIN_SHARE_OF_BEST, best_relevance
 from engram.recall.query import is_selected
 from engram.rules.lifecycle import is_effective
 from engram.rules.sources import is_evidence, may_replace, trust_rank
-from engram.store.protocol import LIVE_STATUSES, Filters, Store
+from engram.store.protocol import Filters, Store
 from engram.store.records import start_of
 from engram.text.display import cut, quote_text, safe_word
 from engram.text.statements import asks_about_now, is_only_planned, is_plan

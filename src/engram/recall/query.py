@@ -9,12 +9,12 @@ from engram.model.arguments import wording_key
 from engram.model.errors import InvalidInput
 from engram.model.hit import Hit, Hits
 from engram.model.lazy import dataclass, field, replace
-from engram.model.memory import Memory, aware
+from engram.model.memory import LIVE_STATUSES, Memory, aware
 from engram.recall.cutoff import MIN_KNOWN, best_relevance, check_relevance, derive_hits
 from engram.rules.lifecycle import eligibility, fresh_since, is_effective, is_stale, is_valid
 from engram.rules.scopes import EVERYWHERE, is_scope_visible, parse_scope
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE_STATUSES, Candidates, Filters, Query, Store
+from engram.store.protocol import Candidates, Filters, Query, Store
 from engram.store.scopes import scope_links
 from engram.text.display import safe_word
 from engram.text.time.zone import local

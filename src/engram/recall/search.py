@@ -11,7 +11,7 @@ from engram.model.arguments import VERBATIM
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
 from engram.model.logs import Log
-from engram.model.memory import CONTRADICTS, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, Memory
 from engram.model.records import Event
 from engram.recall.cutoff import LOOKED_UP_RELEVANCE, filtered_below, fold_events, is_manifest
 from engram.recall.query import (
@@ -47,7 +47,7 @@ from engram.rules.lifecycle import (
 )
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE_STATUSES, NEVER_TRUE_STATUSES, Candidates, Filters, Query, Store, StoredRecord
+from engram.store.protocol import NEVER_TRUE_STATUSES, Candidates, Filters, Query, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens

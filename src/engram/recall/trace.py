@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from engram.model.hit import AnswerParts, Filtered, Hit, Hits, SearchTrace
 from engram.model.lazy import dataclass, field
+from engram.model.memory import LIVE_STATUSES
 from engram.recall.cutoff import derive_hits, filter_hits
-from engram.store.protocol import LIVE_STATUSES, Filters
+from engram.store.protocol import Filters
 from engram.text.time.windows import Window
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from engram.model.arguments import QUOTED_EVENT, VERBATIM
 from engram.model.decision import Outcome
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, Evidence, Memory, Retelling, render_form
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, Evidence, Memory, Retelling, render_form
 from engram.model.records import quotes_ledger
 from engram.review.distrust import distrust_reason
 from engram.review.lineage import Lineages, refuse_foreign_versions
@@ -25,7 +25,6 @@ from engram.rules.sources import CAPTURED, rank_of, trust_rank
 from engram.store.documents import meaning_of
 from engram.store.intake import NewEvent
 from engram.store.protocol import Store
-from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory, refuse_move
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import remove_invisible, slug
@@ -33,7 +32,7 @@ from engram.text.display import remove_invisible, slug
 if TYPE_CHECKING:
     from engram.embedding.vectors import Vectors
 
-EDITABLE_STATUSES = ("candidate", *CURRENT_STATUSES)
+EDITABLE_STATUSES = ("candidate", *LIVE_STATUSES)
 EDITABLE_FIELDS = (
     "statement", "situation", "form", "rationale", "type", "scope", "tags", "cues", "domain", "entities", "confidence", "importance",
     "valid_from", "valid_until", "occurred_at",
@@ -96,7 +95,7 @@ class Amender:
             # A candidate is confirmed when it is approved.
             after = (
                 mark_confirmed(after, actor).replace(last_verified=self.clock())
-                if after.status in CURRENT_STATUSES
+                if after.status in LIVE_STATUSES
                 else after
             )
         return admit(after, self.settings)
@@ -128,7 +127,7 @@ class Amender:
         added = [
             conflict_link(other, self.clock())
             for other in others.values()
-            if other.id not in linked and other.status in CURRENT_STATUSES
+            if other.id not in linked and other.status in LIVE_STATUSES
         ]
         return memory.replace(associations=(*kept, *added))
 
@@ -155,12 +154,12 @@ class Amender:
 
         def plan(memories: LockedMemories) -> Memory:
             merged = [_require_editable(memory) for memory in memories.targets]
-            survivor = max(merged, key=lambda memory: (memory.status in CURRENT_STATUSES, trust_rank(memory)))
+            survivor = max(merged, key=lambda memory: (memory.status in LIVE_STATUSES, trust_rank(memory)))
             others = [memory for memory in merged if memory.id != survivor.id]
             _refuse_merge(actor, survivor, others, statement.strip(), self.settings)
             if is_human(actor):
                 survivor = survivor.replace(learned_by=LEARNED_BY_HAND)
-                survivor = mark_confirmed(survivor, actor) if survivor.status in CURRENT_STATUSES else survivor
+                survivor = mark_confirmed(survivor, actor) if survivor.status in LIVE_STATUSES else survivor
             return merge_into(memories, survivor, others, statement, memories.now)
 
         change = Change(
@@ -192,7 +191,7 @@ def _refuse_merge(
     actor: str, survivor: Memory, others: Sequence[Memory], statement: str, settings: GateSettings
 ) -> None:
     """Raise `Refused` where the actor would make active what only a person may."""
-    if survivor.status in CURRENT_STATUSES:
+    if survivor.status in LIVE_STATUSES:
         for other in others:
             refuse_approval(actor, other.replace(statement=statement), settings)
     refuse_unapproved(actor, survivor, survivor.replace(statement=statement))
@@ -202,7 +201,7 @@ def _same(before: Memory, after: Memory) -> bool:
     return all(getattr(before, name) == getattr(after, name) for name in EDITABLE_FIELDS)
 
 
-SEPARABLE_STATUSES = ("candidate", *CURRENT_STATUSES, "rejected")
+SEPARABLE_STATUSES = ("candidate", *LIVE_STATUSES, "rejected")
 """The statuses of memories that a retelling can be taken out of."""
 
 
@@ -339,9 +338,7 @@ class Separation:
 
         proposal = propose(new)
         near = Neighbourhood(proposal, ExcludingLookup(self.store, vector, own=memory.id).near(proposal))
-        others = [
-            found.other for found in near.conflicts() if found.is_likely and found.other.status in CURRENT_STATUSES
-        ]
+        others = [found.other for found in near.conflicts() if found.is_likely and found.other.status in LIVE_STATUSES]
         return new.replace(associations=tuple(conflict_link(other, self.clock()) for other in others))
 
 

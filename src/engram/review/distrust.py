@@ -14,12 +14,12 @@ from engram.model.arguments import CORROBORATED_BY
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.review.bulk import BulkDecision, new_bulk, split_ids
 from engram.review.queue import APPROVE
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, rank_of
 from engram.store.protocol import Filters, Image, Store
-from engram.store.records import CURRENT_STATUSES, locked_memory
+from engram.store.records import locked_memory
 
 DISTRUST_STATE = "distrusted"
 """The store's state that lists the distrusted sources."""
@@ -36,7 +36,7 @@ CONFIRMED_REASON = "a person confirmed it; --include-confirmed takes it out as w
 """Why a memory of a distrusted source stays that a person confirmed and did not write."""
 _RECENT = 200
 """How many decisions are compared with the time of a distrust."""
-REMOVABLE_STATUSES = ("candidate", *CURRENT_STATUSES, "archived", "superseded")
+REMOVABLE_STATUSES = ("candidate", *LIVE_STATUSES, "archived", "superseded")
 """What is taken out; rejected and retired memories are out already."""
 
 
@@ -182,7 +182,7 @@ class Distrust:
 
     def _corroborated_memories(self, pattern: str, brought: set[str]) -> list[Memory]:
         """The memories of other sources that this one corroborated: they are back to where they were."""
-        found = self.store.listing(Filters(statuses=(*CURRENT_STATUSES, "candidate")))
+        found = self.store.listing(Filters(statuses=(*LIVE_STATUSES, "candidate")))
         return [one for one in found if one.id not in brought and _is_supported_only_by(one, pattern)]
 
     def _imported_ids(self, pattern: str, since: datetime | None) -> set[str]:

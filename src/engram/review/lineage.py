@@ -15,7 +15,7 @@ from engram.decisions.versions import ends_before, reorder_versions, replaced_me
 from engram.model.arguments import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
-from engram.model.memory import ChangedFields, Memory, render_form
+from engram.model.memory import LIVE_STATUSES, ChangedFields, Memory, render_form
 from engram.model.types import check_form_kept
 from engram.rules.lifecycle import is_effective
 from engram.rules.limits import limit_arguments
@@ -23,7 +23,7 @@ from engram.rules.scopes import is_scope_visible
 from engram.rules.sources import is_below_program
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.store.records import CURRENT_STATUSES, locked_memory, refuse_foreign_ids
+from engram.store.records import locked_memory, refuse_foreign_ids
 from engram.store.references import (
     Scopes,
     find_memory,
@@ -70,13 +70,13 @@ class Lineages:
 
     def _current(self, memory: Memory) -> Memory:
         seen = {memory.id}
-        while memory.status not in CURRENT_STATUSES or not is_effective(memory, self.clock()):
+        while memory.status not in LIVE_STATUSES or not is_effective(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
-            if newer.status not in CURRENT_STATUSES:
+            if newer.status not in LIVE_STATUSES:
                 # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
                 near = [newer.superseded_by, *memory.supersedes]
                 found = [m for m in map(self.store.get, filter(None, near)) if m is not None and m.id not in seen]
-                newer = next((m for m in found if m.status in CURRENT_STATUSES), found[0] if found else newer)
+                newer = next((m for m in found if m.status in LIVE_STATUSES), found[0] if found else newer)
             if newer.id in seen:
                 break
             seen.add(newer.id)
@@ -117,7 +117,7 @@ class Lineages:
         def plan(memories: LockedMemories) -> Memory:
             # Another writer may have been faster: this version follows theirs.
             current = _require_revisable(memories.take(_newest_locked(memories, head.id).id))
-            if current.status not in CURRENT_STATUSES:
+            if current.status not in LIVE_STATUSES:
                 refuse_undoing(actor, current, self.store.history(current.id))
             new = admit(_build_revision(current, changes, actor, memories.now), settings)
             new = self._place_revision(memories, current, new, changes, actor, scopes)
@@ -195,7 +195,7 @@ def find_replaceable(lineages: Lineages, ref: str, scopes: Scopes, *, to_change:
     head = lineages.current(found.id)
     if scopes is None:
         return head
-    current = {head.id: head} | {one.id: one for one in lineages.versions(found.id) if one.status in CURRENT_STATUSES}
+    current = {head.id: head} | {one.id: one for one in lineages.versions(found.id) if one.status in LIVE_STATUSES}
     for version in current.values():
         if not is_scope_visible(scopes, version.scope):
             raise no_memory(ref)
@@ -222,7 +222,7 @@ def refuse_foreign_versions(store: Store, memory_id: str, versions: Sequence[str
 def _newest_locked(memories: LockedMemories, memory_id: str) -> Memory:
     """The current version of the fact that an id belongs to, under the lock."""
     found = locked_memory(memories, memory_id)
-    if found.status in CURRENT_STATUSES or not found.lineage:
+    if found.status in LIVE_STATUSES or not found.lineage:
         return found
     return _newest(memories.lineage(found.lineage), memories.now) or found
 
@@ -252,7 +252,7 @@ def _build_revision(head: Memory, changes: dict[str, Any], actor: str, now: date
 
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
     """The current version, else the newest that was not forgotten."""
-    live = [v for v in versions if v.status in CURRENT_STATUSES]
+    live = [v for v in versions if v.status in LIVE_STATUSES]
     heads = [v for v in live if is_effective(v, now)] or live
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept

@@ -16,7 +16,7 @@ from engram.gates.proposal import GateSettings
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field, replace
-from engram.model.memory import MAY_REPEAT, Memory
+from engram.model.memory import LIVE_STATUSES, MAY_REPEAT, Memory
 from engram.review.amendment import NumberedRetelling, retellings_of
 from engram.review.bulk import BulkDecision, new_bulk, split_ids
 from engram.review.lineage import refuse_foreign_versions
@@ -26,7 +26,6 @@ from engram.rules.scopes import GLOBAL, is_scope_visible
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory
 from engram.text.display import cut
 
@@ -288,7 +287,7 @@ def neighbours_of(
     likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in told]
     heads = known.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
     # What is current weighs more than what waits itself.
-    order = sorted(likely, key=lambda other: other.status not in CURRENT_STATUSES)
+    order = sorted(likely, key=lambda other: other.status not in LIVE_STATUSES)
     replaced = tuple(head for head in heads if head.id != memory.id)
     return RelatedMemories(tuple(same.values()), tuple(similar.values()), tuple(order), replaced)
 

@@ -10,13 +10,12 @@ from engram.gates.trust import kind_of, tier_3_reason, tier_of
 from engram.model.arguments import FORGET_REQUESTED
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, MAY_SUPERSEDE, Memory
 from engram.model.types import KINDS, type_or_default
 from engram.rules.lifecycle import eligibility
 from engram.rules.scopes import is_scope_visible
 from engram.rules.sources import is_from
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT_STATUSES
 
 APPROVE: Final = "approve"
 REJECT: Final = "reject"
@@ -105,7 +104,7 @@ class QueueReader:
 
     def _first_current(self, ids: Sequence[str], known: Mapping[str, Memory]) -> Memory | None:
         found = (known[i] for i in ids if i in known)
-        current = next((other for other in found if other.status in CURRENT_STATUSES), None)
+        current = next((other for other in found if other.status in LIVE_STATUSES), None)
         return current if current is not None and is_scope_visible(self.scopes, current.scope) else None
 
     def _replaced_head(self, memory: Memory, known: Mapping[str, Memory]) -> Memory | None:
@@ -114,14 +113,14 @@ class QueueReader:
 
         lineages = Lineages(self.store, lambda: self.now)
         for older in (known[i] for i in memory.supersedes if i in known):
-            head = older if older.status in CURRENT_STATUSES else lineages.current(older.id)
-            if head.status in CURRENT_STATUSES and is_scope_visible(self.scopes, head.scope):
+            head = older if older.status in LIVE_STATUSES else lineages.current(older.id)
+            if head.status in LIVE_STATUSES and is_scope_visible(self.scopes, head.scope):
                 return head
         return None
 
     def _current(self) -> list[ReviewItem]:
         """The current memories that may replace an older one, that somebody asked to forget, and those that have faded."""
-        memories = self._list_memories(CURRENT_STATUSES)
+        memories = self._list_memories(LIVE_STATUSES)
         known = self._linked_memories(memories, MAY_SUPERSEDE)
         items = []
         for memory in memories:
@@ -178,7 +177,7 @@ def request_forget(store: Store, clock: Callable[[], datetime], ref: str, *, act
 
 def is_to_be_forgotten(memory: Memory) -> bool:
     """Whether somebody asked to forget a current memory who may not."""
-    return memory.status in CURRENT_STATUSES and FORGET_REQUESTED in memory.metadata
+    return memory.status in LIVE_STATUSES and FORGET_REQUESTED in memory.metadata
 
 
 TIERS = (1, 2, 3)

@@ -24,7 +24,7 @@ from engram.gates.proposal import GateSettings
 from engram.model.arguments import FORGET_REQUESTED, checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.review.lineage import Lineages, refuse_foreign_versions
 from engram.review.queue import (
     APPROVE,
@@ -43,7 +43,6 @@ from engram.rules.lifecycle import reinforce_memory
 from engram.rules.limits import limit_arguments
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.store.protocol import Store
-from engram.store.records import CURRENT_STATUSES
 from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class Review:
 
         def plan(memories: LockedMemories) -> Memory:
             new, old = memories.targets
-            if new.status not in CURRENT_STATUSES:
+            if new.status not in LIVE_STATUSES:
                 refuse_settled(memories, new)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
                 refuse_outranked(actor, changed, "settle a contradiction against")
@@ -277,7 +276,7 @@ class Review:
         seen = partial(self.store.get, scopes=scopes)
         if memory.status == "candidate":
             return ["contradiction" if contradiction_target(seen, memory) else "candidate"]
-        is_update = memory.status in CURRENT_STATUSES and update_target(seen, memory) is not None
+        is_update = memory.status in LIVE_STATUSES and update_target(seen, memory) is not None
         found = {"update": is_update, "forget": is_to_be_forgotten(memory)}
         return [name for name, waits in found.items() if waits]
 

@@ -11,11 +11,11 @@ from engram.decisions.versions import refuse_second_head, reorder_versions
 from engram.model.decision import DISTRUST
 from engram.model.errors import ChangedMeanwhile, InvalidInput, NotFound, Refused
 from engram.model.lazy import fields, replace
-from engram.model.memory import Activation, Association, Evidence, Memory
+from engram.model.memory import LIVE_STATUSES, Activation, Association, Evidence, Memory
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, split_ids
 from engram.rules.scopes import may_change
 from engram.store.protocol import Image, Store
-from engram.store.records import CREATING_OPS, CURRENT_STATUSES, is_automatic, locked_memory
+from engram.store.records import CREATING_OPS, is_automatic, locked_memory
 from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
 SEPARATE_OPERATIONS = frozenset({"add", "import", "edit", "remove", "reread"})
@@ -292,7 +292,7 @@ def _put_in_order(memories: LockedMemories, restored: list[Memory], now: datetim
 def _require_restored(memories: LockedMemories, wanted: Memory) -> Memory:
     """The restored memory; raises `Refused` where another has replaced it since."""
     memory = locked_memory(memories, wanted.id)
-    if wanted.status in CURRENT_STATUSES and memory.status not in CURRENT_STATUSES:
+    if wanted.status in LIVE_STATUSES and memory.status not in LIVE_STATUSES:
         raise Refused(
             f"{memory.id} cannot become current again: {memory.superseded_by} has replaced it since; undo that first, "
             "or `revise` it"

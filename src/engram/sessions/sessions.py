@@ -6,7 +6,6 @@ from datetime import datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from engram.gates.secrets.scan import refuse_secret
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput, StoreDenied, StoreError, StoreReadOnly
 from engram.model.hit import Injection
@@ -281,6 +280,8 @@ class Sessions:
         """
         if not session_id.strip():
             raise InvalidInput("observe needs a session id, or a name of your own for one")
+        from engram.gates.secrets.scan import refuse_secret  # a process that only recalls needs no gates
+
         refuse_secret(session_id, "the session's id")
         events = [new_event(item, self.clock(), zone=self.zone) for item in items]
         return self.store.append_events(session_id, events, scope=scope) if events else []

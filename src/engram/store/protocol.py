@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from engram.model.lazy import dataclass, field
-from engram.model.memory import CO_ACCESSED, Memory
+from engram.model.memory import CO_ACCESSED, LIVE_STATUSES, Memory
 from engram.model.records import Checkpoint, Event, Job, Session, TaskRun, Use
 from engram.store.intake import JobFactory, NewEvent, no_jobs
 from engram.store.reports import Check, Pruned, Purged, SyncReport
@@ -29,8 +29,6 @@ Progress = Callable[[str, int, int], None]
 """Called with the kind of work, how much is done, and the total."""
 COMMON_TERM_DOCUMENTS = 20_000
 """A term in this many documents counts as known to every scope, without a lookup."""
-LIVE_STATUSES = ("active", "dormant")
-"""The statuses a search returns by default."""
 NEVER_TRUE_STATUSES = ("retired", "rejected", "candidate")
 """The statuses of memories that were never true, so that no question about a past moment finds them."""
 

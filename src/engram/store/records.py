@@ -10,7 +10,7 @@ from engram.dialects import engram_yaml
 from engram.disk import to_json
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.memory import Memory, Status
+from engram.model.memory import LIVE_STATUSES, Memory, Status
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import Image, Store, Transaction
 from engram.text.content_hash import same_text
@@ -66,8 +66,6 @@ def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
 
 ANSWERING_STATUSES: tuple[Status, ...] = ("active", "dormant", "archived")
 """The statuses of memories that answer questions: superseded ones only tell the past, and the others answer nothing."""
-CURRENT_STATUSES = ("active", "dormant")
-"""The statuses of a current version."""
 
 
 def heads_among(memories: Iterable[Memory | None], conflict_key: str, scope: str) -> list[Memory]:
@@ -75,7 +73,7 @@ def heads_among(memories: Iterable[Memory | None], conflict_key: str, scope: str
     return [
         m
         for m in memories
-        if m is not None and m.conflict_key == conflict_key and m.scope == scope and m.status in CURRENT_STATUSES
+        if m is not None and m.conflict_key == conflict_key and m.scope == scope and m.status in LIVE_STATUSES
     ]
 
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 from engram.decisions.versions import contradiction_target, update_target
 from engram.model.errors import StoreError
 from engram.model.lazy import dataclass, field
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
+from engram.model.memory import CONTRADICTS, LIVE_STATUSES, MAY_SUPERSEDE, Memory
 from engram.model.report import Finding
 from engram.rules.lifecycle import is_effective, is_stale
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT_STATUSES
 from engram.text.display import format_count
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class ConflictSurvey:
     def _compare(self, change: Changed, survey: Survey, *, with_later: bool) -> int:
         """Compare a memory with its neighbours that were changed before it, or with all of them; returns how many."""
         memory = self.store.get(change[1])
-        if memory is None or memory.status not in CURRENT_STATUSES:
+        if memory is None or memory.status not in LIVE_STATUSES:
             return 0
         near = [one for one in self._find_neighbours(memory) if with_later or change_of(one.memory) < change]
         for conflict in _find_conflicts(memory, near):
@@ -132,12 +131,12 @@ class ConflictSurvey:
         numbers = list(self.store.numbers([memory.id]).values())
         vectors = self.store.vectors(numbers) if numbers else None
         vector = vectors[0] if vectors is not None else None
-        return ExcludingLookup(self.store, vector, CURRENT_STATUSES, own=memory.id).near(propose(memory))
+        return ExcludingLookup(self.store, vector, LIVE_STATUSES, own=memory.id).near(propose(memory))
 
     def _is_open(self, pair: tuple[str, str]) -> bool:
         """Whether both are current and nobody has said how they relate: a link between them counts as settled."""
         found = [self.store.get(memory_id) for memory_id in pair]
-        both = [memory for memory in found if memory is not None and memory.status in CURRENT_STATUSES]
+        both = [memory for memory in found if memory is not None and memory.status in LIVE_STATUSES]
         return len(both) == 2 and not any(
             link.target in pair and link.type not in _BY_USE for memory in both for link in memory.associations
         )
@@ -278,8 +277,8 @@ def memory_findings(
 
 
 def _census(store: Store, now: datetime, until: float, timer: Callable[[], float]) -> _MemoryCensus:
-    census = _MemoryCensus(store.count(Filters(statuses=CURRENT_STATUSES)))
-    for page in _pages(store, CURRENT_STATUSES, until, timer):
+    census = _MemoryCensus(store.count(Filters(statuses=LIVE_STATUSES)))
+    for page in _pages(store, LIVE_STATUSES, until, timer):
         for memory in page:
             census.add(memory, now)
     census.total = max(census.total, census.read)

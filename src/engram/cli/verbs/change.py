@@ -7,18 +7,10 @@ from engram.cli import display, views
 from engram.cli.decisions import confirm_reworded, draw_bulk, hint_undo
 from engram.cli.display import block, line, progress
 from engram.cli.records import bulk_data, memory_data
-from engram.cli.surface import (
-    CURRENT_STATUSES,
-    FAILED,
-    Surface,
-    lowers_tier,
-    reason_for_person,
-    require_person,
-    text_or_stdin,
-)
+from engram.cli.surface import FAILED, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import check_claim, memory_changes
 from engram.model.errors import InvalidInput, Refused
-from engram.model.memory import Memory, Signal
+from engram.model.memory import LIVE_STATUSES, Memory, Signal
 from engram.text.display import format_count
 
 if TYPE_CHECKING:
@@ -88,7 +80,7 @@ def revise(surface: Surface, ref: str, statement: str = "", *, reason: str = "",
 
 def check_allowed(before: Memory, fields: dict[str, Any]) -> None:
     """Refuse what only review may decide; where review needs a person, require one here, too."""
-    if fields.get("status") in CURRENT_STATUSES:
+    if fields.get("status") in LIVE_STATUSES:
         if before.status == "candidate":
             raise Refused(f"{before.id} awaits review; `engram promote {before.id}` or `engram review` activates it")
         require_person(before, reason_for_person(before))

@@ -46,7 +46,6 @@ def import_(
 ) -> None:
     """Carry out `engram import`."""
     from engram.capture.import_source import is_chats
-    from engram.cli.display import progress
     from engram.dialects.record_files import parse_mapping
 
     source = path.expanduser().absolute()
@@ -76,8 +75,6 @@ def import_(
 
 def _report_import(surface: Surface, done: "ImportReport", source: Path, dry_run: bool) -> None:
     """Print what an import did, and what to do next."""
-    from engram.text.display import format_count
-
     surface.answer(_import_data(done, dry_run), lambda: _draw_import(done, dry_run))
     if not dry_run and (done.created or done.updated):
         waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
@@ -96,8 +93,6 @@ def _report_import(surface: Surface, done: "ImportReport", source: Path, dry_run
 
 def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, verbose: bool) -> None:
     """Harvest the conversations of an export: what they say is proposed, and a person decides."""
-    from engram.cli.display import progress
-
     with surface.memory() as mem:
         with progress("Importing") as report:
             found = mem.import_chats(path, format=cast(Any, format_), dry_run=dry_run, progress=report)
@@ -120,8 +115,6 @@ def _import_data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
 
 
 def _draw_import(done: "ImportReport", dry_run: bool) -> None:
-    from engram.cli import display
-
     verb = "would be " if dry_run else ""
     display.lines(
         [
@@ -147,8 +140,6 @@ def export(
     force: bool = False,
 ) -> None:
     """Carry out `engram export`."""
-    from engram.cli import display
-    from engram.cli.display import progress
     from engram.cli.records import plain
 
     if format_ not in FORMATS:

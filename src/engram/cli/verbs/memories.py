@@ -129,9 +129,9 @@ def lineage(surface: Surface, ref: str, *, scope: list[str] | None = None) -> No
 
 def _current(memory: Memory) -> str:
     """The id of the current version; "" where none is."""
-    from engram.store.records import CURRENT_STATUSES
+    from engram.model.memory import LIVE_STATUSES
 
-    return memory.id if memory.status in CURRENT_STATUSES else ""
+    return memory.id if memory.status in LIVE_STATUSES else ""
 
 
 def _draw_versions(versions: Sequence[Memory], head: str) -> None:

@@ -1,13 +1,10 @@
 """Arguments and options that several verbs take: each is declared, and worded, once."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engram.model.errors import InvalidInput
 from engram.model.memory import STATUSES
 from engram.rules.scopes import EVERYWHERE
-
-if TYPE_CHECKING:
-    pass
 
 KINDS = ("memory", "event")
 """What a search can find."""

@@ -480,7 +480,6 @@ def show_ledger(
     surface: Surface, name: str, last: int | None = None, after: int = 0, scope: list[str] | None = None
 ) -> None:
     """Carry out `engram ledger show`."""
-    from engram.model.records import Session, TaskRun
     from engram.store.ledger import sees_ledger
 
     check_least("--last", last, 1)

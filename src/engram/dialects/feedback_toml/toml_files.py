@@ -12,7 +12,7 @@ from engram.dialects.fields import FieldError, read_time
 from engram.dialects.source import ImportSource, Projection, origin_of_path, stated_source
 from engram.disk import make_folder, read_bytes, remove_leftovers, replace_file
 from engram.model.errors import EngramError, InvalidInput
-from engram.model.memory import Memory, render_form
+from engram.model.memory import LIVE_STATUSES, Memory, render_form
 from engram.model.types import FORM_PARTS, form_name
 from engram.readers.data import MAX_IMPORT_BYTES, decode_text, parse_toml
 from engram.rules.labels import normalize_cues
@@ -180,7 +180,6 @@ _KNOWN = frozenset({"schema_version", "type", "source", "situation", "cues", "cr
 _TIMES = ("created_at", "updated_at")
 _CONTENT = "content"
 _EXTRA = "toml"
-_LIVE = ("active", "dormant")
 
 
 # -- reading
@@ -283,7 +282,7 @@ def why_left_out(memory: Memory) -> str:
     """Why a memory has no file in this format; "" if it has one."""
     if not form_name(memory.form):
         return "TOML has feedback and facts in their forms only"
-    return "" if memory.status in _LIVE else f"TOML has no status for what is {memory.status}"
+    return "" if memory.status in LIVE_STATUSES else f"TOML has no status for what is {memory.status}"
 
 
 def name_in(aliases: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from engram.dialects.yaml_writer import check_text, emit_list
 from engram.disk import sync_path
 from engram.model.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, UnknownVersion, UnreadableData
 from engram.model.lazy import dataclass, field
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.readers.data import read_text
 from engram.readers.yaml_parser import parse_yaml
 
@@ -102,7 +102,6 @@ def write_new(path: Path, text: str) -> None:
     sync_path(path.parent)
 
 
-LIVE_STATUSES = ("active", "dormant")
 ENGRAMS, EPISODES, CANDIDATES, TENSIONS = "engrams.yaml", "episodes.yaml", "candidates.yaml", "tensions.yaml"
 
 

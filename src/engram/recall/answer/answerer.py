@@ -12,7 +12,7 @@ from datetime import datetime
 
 from engram.model.hit import AnswerParts, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.recall.answer.events import (
     AS_GOOD_SHARE,
     BEST_FIRST,
@@ -70,7 +70,7 @@ from engram.recall.questions import BY_RULES
 from engram.recall.search import Searcher
 from engram.recall.trace import TracedAnswer, drop_hits, first_hits
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.store.protocol import LIVE_STATUSES, Filters, Store
+from engram.store.protocol import Filters, Store
 from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from engram.model.hit import Hit, Hits
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.types import type_or_default
 from engram.recall.answer.history import (
     CROWDED_OUT_PURPOSE,
@@ -25,7 +25,6 @@ from engram.recall.cutoff import (
 )
 from engram.recall.query import SearchQuery
 from engram.recall.trace import TracedAnswer, drop_hits, first_hits
-from engram.store.protocol import LIVE_STATUSES
 from engram.text.entities import entities
 from engram.text.time.windows import Window
 from engram.text.time.words import words

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.recall.cutoff import (
     LOOKED_UP_RELEVANCE,
     MIN_KNOWN,
@@ -32,7 +32,7 @@ from engram.recall.trace import drop_hits
 from engram.rules.lifecycle import is_effective
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.scopes import GLOBAL, USER
-from engram.store.protocol import LIVE_STATUSES, Filters, Store
+from engram.store.protocol import Filters, Store
 from engram.store.records import sort_versions, start_of
 from engram.text.entities import entities
 from engram.text.time.windows import Window

@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 
 from engram.model.hit import USER_WORDS, WAITS_NOTE, AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.records import Event
 from engram.recall.cutoff import MIN_CHUNK_RELEVANCE, MIN_KNOWN, NEAREST_FLOOR, derive_hits, is_chunk
 from engram.recall.query import SearchQuery, describe_end
@@ -14,7 +14,7 @@ from engram.recall.search import Searcher
 from engram.recall.situated import is_question
 from engram.recall.trace import OTHER_MATCHES
 from engram.rules.sources import Rank, trust_rank
-from engram.store.protocol import LIVE_STATUSES, Filters, Store
+from engram.store.protocol import Filters, Store
 from engram.text.statements import normalize_statement
 from engram.text.tokens import query_terms, split_sentences, tokens
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.store.documents import Document, meaning_digest, meaning_of, memory_document
 from engram.store.intake import Decider, Screen
 from engram.store.postgres.connections import Connection, Texts, VectorArray
 from engram.store.postgres.database import Database, TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.protocol import LIVE_STATUSES, ProposalKeys
+from engram.store.protocol import ProposalKeys
 from engram.store.records import decode_record, encoded_image, heads_among, keep_update_time, versions_among
 from engram.text.tokens import QUESTION_MARKER
 

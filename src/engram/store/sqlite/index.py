@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from engram.disk import boot_id
+from engram.model.memory import LIVE_STATUSES
 from engram.rules.numbers import NEAREST_TO_TASK
-from engram.store.protocol import (
-    LIVE_STATUSES,
-    Candidates,
-    DocumentPosition,
-    Filters,
-    IndexedPassage,
-    PassageRange,
-    Query,
-)
+from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
 from engram.store.sqlite import search
 from engram.store.sqlite.connection import (
     connect,

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import wraps
@@ -163,7 +164,7 @@ class _ReadGroup(threading.local):
     is_refreshed = False
 
 
-class RefreshedStore:
+class RefreshedStore(ABC):
     """Opens a store, finishes what a crash interrupted, and indexes changes before each answer."""
 
     def __init__(
@@ -437,17 +438,17 @@ class RefreshedStore:
             self._is_tidy = True
             remove_home_leftovers(self.context.home)
 
+    @abstractmethod
     def _has_purge_to_hide(self) -> bool:
         """Whether the index may still contain records of an interrupted purge."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hide_purge(self) -> None:
         """Remove the records of an interrupted purge from the index; a failure is a warning."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _finish_purge(self) -> None:
         """Finish an interrupted purge; a failure is a warning and blocks nobody."""
-        raise NotImplementedError
 
     def _ready_to_write(self) -> None:
         try:

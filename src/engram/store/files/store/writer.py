@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.records import Event
 from engram.store.files import memories
 from engram.store.files.log.journal import AfterImage, Entry, JournalLine, Position
@@ -60,7 +60,7 @@ from engram.store.ledger import (
     new_positions,
     parse_checkpoint,
 )
-from engram.store.protocol import LIVE_STATUSES, ProposalKeys
+from engram.store.protocol import ProposalKeys
 from engram.store.records import (
     USE_OPS,
     decode_record,
