@@ -13,6 +13,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from engram import Engram
 from engram.hooks.memory_index import MemoryIndex
 from engram.hooks.prompt import MAX_PROMPT_MEMORIES, ranked_memories
+from engram.model.errors import Refused, SecretRefused
 from engram.model.hit import Hit
 from engram.recall.cutoff import MIN_KNOWN
 
@@ -66,11 +68,12 @@ def ask_all(
 ) -> Iterator[tuple[str, Asked]]:
     """Store a world and ask its questions by every verb."""
     with tempfile.TemporaryDirectory() as home, Engram.open(Path(home), directory=home) as mem:
-        items = [
-            {"statement": memory["text"], "scope": "global", "cues": memory["cues"] if cues else []}
-            for memory in world["memories"]
-        ]
-        ids = {stored.id: memory["id"] for stored, memory in zip(mem.add_batch(items), world["memories"], strict=True)}
+        ids = {}
+        for memory in world["memories"]:
+            # A statement that looks like a secret is refused, and its questions are missed, as they would be for a user.
+            with suppress(Refused, SecretRefused):
+                stored = mem.add(memory["text"], scope="global", cues=memory["cues"] if cues else ())
+                ids[stored.id] = memory["id"]
         if others:
             notes = [{"statement": text, "scope": "global"} for text in other_statements(others)]
             mem.add_batch(notes, on_error="skip")
