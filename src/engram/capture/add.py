@@ -1,5 +1,7 @@
-"""`add`: store what a program says without asking the gates about it, except for shape and secrets: draft → policy → shape and secrets
-→ neighbours (in a job after a large batch) → lock → exact duplicate → store, in slices."""
+"""`add`: stores what a program states, checked only for shape and secrets unless a less trusted source states it.
+
+draft → policy → shape and secrets → neighbours (in a job after a large batch) → lock → exact duplicate → store, in slices.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -46,10 +48,10 @@ if TYPE_CHECKING:
 
 OnError = Literal["raise", "skip"]
 REFUSALS = (InvalidInput, NotFound, Refused)
-"""Errors that concern an item; any other one concerns the store, and ends the batch."""
+"""Errors about a single item; any other error concerns the store and ends the batch."""
 _MAX_EXCERPT_CHARS = 60
 _MAX_SEARCHED_CHARS = 2_000
-"""Characters of a statement that are searched for secrets before its beginning is shown."""
+"""How much of a statement is searched for secrets before its beginning is shown."""
 _STATEMENT_FIELDS = ("statement", "content", "fact")
 A = TypeVar("A")
 B = TypeVar("B")
@@ -66,7 +68,7 @@ class BatchRefusals:
         self.skipped: list[SkippedItem] = []
 
     def map(self, change: Callable[[A], B], values: Mapping[int, A]) -> dict[int, B]:
-        """The changed values by item, without those that are refused."""
+        """The changed values by item, without the refused ones."""
         changed: dict[int, B] = {}
         for index, value in values.items():
             try:
@@ -76,17 +78,20 @@ class BatchRefusals:
         return changed
 
     def check(self, check: Callable[[Sequence[A]], Sequence[A]], values: Mapping[int, A]) -> dict[int, A]:
-        """The same for a check of all values at once; only if it fails, each is checked alone to find those it refuses."""
+        """The checked values by item, without the refused ones; each is checked alone only if the check of all of them fails."""
         try:
             return dict(zip(values, check(list(values.values())), strict=True))
         except REFUSALS:
             kept = self.map(lambda value: check([value])[0], values)
             if len(kept) == len(values):
-                raise  # it concerns several items together
+                raise  # the error concerns several items together
             return kept
 
     def refuse(self, index: int, error: EngramError, stored: int = 0) -> None:
-        """Note that an item was refused, or raise the error with the item's place. `stored` memories were written before."""
+        """Record that an item was refused, or raise the error with the item's position.
+
+        `stored` memories were written before it.
+        """
         if self.skips:
             self.skipped.append(SkippedItem(index, self._excerpt(index, error), error))
             return
@@ -110,7 +115,7 @@ class BatchRefusals:
 
 
 class ItemRefused(Exception):
-    """An item of a slice was refused inside its transaction, which wrote nothing."""
+    """Raised if an item of a slice is refused inside its transaction, which then writes nothing."""
 
     def __init__(self, position: int, error: EngramError) -> None:
         super().__init__(position, error)
@@ -118,7 +123,7 @@ class ItemRefused(Exception):
 
 
 class SingleItem(BatchRefusals):
-    """A batch of one, whose error needs no place."""
+    """A batch of one item, whose error needs no position."""
 
     def refuse(self, index: int, error: EngramError, stored: int = 0) -> None:
         """Raise the error."""
@@ -126,18 +131,18 @@ class SingleItem(BatchRefusals):
 
 
 COMPARE: Final = "compare"
-"""The job, and the journal's operation, that compares added memories with their neighbours."""
+"""The job kind, and the journal operation, for comparing added memories with their neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Finds what added memories outdate, at once or in a job."""
+    """Finds the memories that added ones outdate, at once or in a job."""
 
     store: Store
     clock: Callable[[], datetime]
 
     def find_conflicts(self, memories: Sequence[Memory], vectors: "Vectors | None") -> dict[int, Conflict]:
-        """The current memory that each of these probably outdates or contradicts, by its place."""
+        """The current memory that each of these probably outdates or contradicts, by position."""
         found: dict[int, Conflict] = {}
         with self.store.reading():
             for i, memory in enumerate(memories):
@@ -149,7 +154,7 @@ class Changes:
     def _find_conflict(self, memory: Memory, vector: "Vectors | None") -> Conflict | None:
         proposal = propose(memory)
         near = StoreLookup(self.store, vector).near(proposal)
-        # A memory that was just added is compared with those before it.
+        # A memory that was just added is compared with the earlier ones.
         current = [one for one in near if one.memory.status in LIVE_STATUSES and one.memory.id != memory.id]
         earlier = self._older_ids(memory.id, [one.memory.id for one in current])
         older = [one for one in current if one.memory.id in earlier]
@@ -157,14 +162,14 @@ class Changes:
         return found[0] if found and found[0].is_likely else None
 
     def _older_ids(self, memory_id: str, others: Sequence[str]) -> set[str]:
-        """Those of the others that were stored before a memory, by the journal's order; before one without an id, all of them."""
+        """The ids among `others` that were stored before a memory, by journal order; all of them if it has no id."""
         if not memory_id or not others:
             return set(others)
         first = {i: _journal_place(i, found) for i, found in self.store.histories([memory_id, *others]).items()}
         return {other for other in others if first[other] < first[memory_id]}
 
     def apply_conflict(self, memories: LockedMemories, new: Memory, change: Conflict) -> Memory:
-        """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
+        """The added memory: it supersedes the older one if that is certain; else it is linked to it until somebody decides."""
         older = memories.get(change.other.id)
         if older is None or older.status not in LIVE_STATUSES or older.statement != change.other.statement:
             return new
@@ -173,13 +178,13 @@ class Changes:
         return new.replace(associations=(*new.associations, change_link(older, change.probability, memories.now)))
 
     def enqueue_comparison(self, ids: Sequence[str]) -> None:
-        """Leave the comparison of stored memories to a job."""
+        """Queue a job that compares stored memories."""
         now = self.clock()
         if ids:
             self.store.enqueue([Job(f"{COMPARE}:{ids[0]}:{len(ids)}", COMPARE, now, now, {"ids": list(ids)})])
 
     def compare_stored(self, ids: Sequence[str]) -> None:
-        """Compare stored memories with what was there before them."""
+        """Compare stored memories with those that were stored before them."""
         for memory in filter(None, map(self.store.get, ids)):
             if memory.status not in LIVE_STATUSES or memory.supersedes or update_target(self.store.get, memory):
                 continue
@@ -207,31 +212,31 @@ class Changes:
 
 
 def _journal_place(memory_id: str, history: Sequence[Image]) -> tuple[int, int]:
-    """Where the journal stored a memory: the entry, and the place among those it stored. What begins otherwise was pruned, so it is old."""
+    """A memory's journal entry and its position in that entry. If its first entry was pruned, the memory is old."""
     if not history or history[0].op not in CREATING_OPS:
         return 0, 0
     return history[0].seq, history[0].ids.index(memory_id)
 
 
 MAX_COMPARED_AT_ONCE = 8
-"""Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
+"""The most memories that `add_batch` compares with their neighbours at once; for a larger batch, a job compares them afterwards."""
 ADD_BATCH_SIZE = 500
 """Memories per transaction of `add_batch`; bounds how long other writers wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What all memories that are added at once have in common."""
+    """Values shared by all memories of one batch."""
 
     source: str
     team: str
     now: datetime
     decided: int
-    """How many memories people had rejected or retired when these were compared with them."""
+    """The number of rejected or retired memories when these were compared with them."""
 
     @property
     def is_read(self) -> bool:
-        """Whether a document says it: evidence, which the gates do not judge."""
+        """Whether a document is the source, which makes the memories evidence that the gates do not judge."""
         return self.source.startswith(DOCUMENT_PREFIX)
 
 
@@ -240,7 +245,7 @@ class Adder(MemoryWriter):
     """Adds memories in batches."""
 
     def add(self, given: Mapping[str, Any], *, source: str, team: str = "") -> Memory:
-        """Store a memory of a trusted program; for an exact duplicate, return the existing memory."""
+        """Store a memory from a trusted program; for an exact duplicate, return the existing memory."""
         return self._add_items({0: given}, SingleItem([given], "raise"), source=source, team=team)[0]
 
     def add_batch(
@@ -254,9 +259,10 @@ class Adder(MemoryWriter):
     ) -> AddedMemories:
         """Store many memories in slices, each durable by itself; `prepare` reads an item's fields.
 
-        Every item is checked before the first is written. An item that is refused raises, with its place in the batch, or is skipped. What
-        an agent, a page or a tool says is judged as by `learn`: it waits where that would let it wait, whatever source an item names. A
-        document's facts are evidence instead. What a person rejected or retired is `Refused`.
+        Every item is checked before the first is written. A refused item raises, with its position in the batch, or is
+        skipped. Items from an agent, a page or a tool are judged as by `learn` and wait for review if it would make
+        them wait, whatever source they name. A document's facts are evidence instead. An item that a person rejected or
+        retired is `Refused`.
         """
         refusals = BatchRefusals(items, on_error)
         given = refusals.map(prepare, dict(enumerate(items)))
@@ -271,7 +277,7 @@ class Adder(MemoryWriter):
         progress: "Callable[[int, int], None] | None" = None,
         team: str = "",
     ) -> AddedMemories:
-        """Store items by their place in a batch; `team` is the folder of a team store."""
+        """Store items by their position in a batch; `team` is the folder of a team store."""
         batch = _Batch(source, team, self.clock(), self._withdrawals.count())
         drafted = refusals.map(
             lambda item: _limit_claims(self.draft_memory(item, "add", source, batch.now), source), items
@@ -288,10 +294,10 @@ class Adder(MemoryWriter):
         return stored
 
     def _admit_memories(self, memories: Sequence[Memory], batch: _Batch) -> Sequence[Memory]:
-        """The memories if each may be added; what a document says waits where a person took it out of use."""
+        """The memories, if each may be added; a document's fact that a person took out of use waits for review."""
         admit_all(memories, self.settings)
         refuse_foreign_ids(self.store, memories)
-        superseded_versions(self.store, self.clock, memories)  # raises where there is none
+        superseded_versions(self.store, self.clock, memories)  # raises if there is none
         kept = self._withdrawals.hold_withdrawn(memories, batch.source, waits=batch.is_read)
         for said_by in {memory.source for memory in kept if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
             if why := self.reason_to_distrust(said_by, ""):
@@ -301,7 +307,7 @@ class Adder(MemoryWriter):
     def _add_refusable(
         self, drafted: Mapping[int, Memory], batch: _Batch, refusals: BatchRefusals, before: int
     ) -> list[Memory]:
-        """Store a slice. What is refused only inside its transaction is found by halving the slice if it is to be skipped."""
+        """Store a slice. If items are to be skipped, one refused inside the transaction is found by halving the slice."""
         try:
             return self._add_slice(list(drafted.values()), batch)
         except ItemRefused as refused:
@@ -354,7 +360,7 @@ class Adder(MemoryWriter):
     def _rejudge_memories(
         self, drafted: Sequence[Memory], batch: _Batch, memories: LockedMemories, marks: Mapping[str, int]
     ) -> Sequence[Memory]:
-        """The memories, judged by what people decided and others wrote before the lock was taken."""
+        """The memories, judged again by decisions and writes made before the lock was taken."""
         if self._withdrawals.count() != batch.decided:
             drafted = self._withdrawals.hold_withdrawn(drafted, batch.source, waits=batch.is_read)
         late = {scope: memories.changed_since(scope, mark) for scope, mark in marks.items()}
@@ -368,7 +374,7 @@ class Adder(MemoryWriter):
         batch: _Batch,
         changes: Mapping[int, Conflict],
     ) -> tuple[list[Memory], set[int]]:
-        """Each memory as it is stored now, a duplicate as it was stored before; and the places of the new ones."""
+        """Each memory as now stored (for a duplicate, the existing one), and the positions of the new ones."""
         hashes = [content_hash(memory.statement) for memory in drafted]
         names = [name_for(memory) for memory in drafted]
         keys = zip(hashes, drafted, names, strict=True)
@@ -400,12 +406,12 @@ class Adder(MemoryWriter):
         batch: _Batch,
         change: Conflict | None,
     ) -> Memory:
-        """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
+        """The memory as stored: with an id and a name, as a candidate if it needs review, and superseding the memories it replaces."""
         new = assign_identity(memories, memory, name, batch.now, team=bool(batch.team))
-        # A program decides for its owner; no other source tells the agent that reads it what to do.
+        # A program acts for its owner; no other source may instruct the agent that reads the memory.
         if _rank_of_added(new, batch.source) < Rank.PROGRAM and injection_problem(new):
             new = new.replace(status="candidate")
-        # What waits replaces nothing, but review decides between it and what it would replace.
+        # A waiting memory replaces nothing, but review decides between it and the memory it would replace.
         heads = replaced_memories(memories, new.replace(status="active") if new.supersedes else new)
         if above := outranking_head(heads, new.source):
             return add_conflict_link(
@@ -419,7 +425,7 @@ class Adder(MemoryWriter):
     def _judge_memories(
         self, drafted: Sequence[Memory], vectors: "Vectors | None", batch: _Batch
     ) -> tuple[Sequence[Memory], dict[str, int]]:
-        """The memories as `learn` would store them, and where the scopes of those stood that were judged."""
+        """The memories as `learn` would store them, and the change mark of each judged scope."""
         judged = {memory.scope for memory in drafted if _needs_judgement(memory, batch.source)}
         if not judged:
             return drafted, {}
@@ -430,12 +436,12 @@ class Adder(MemoryWriter):
         return said, marks
 
     def _judge_against_changes(self, memory: Memory, batch: _Batch, changed: Sequence[Memory]) -> Memory:
-        """The same for what others wrote before the lock was taken."""
+        """The memory, judged against memories that others wrote before the lock was taken."""
         compared = [other for other in changed if other.status in COMPARED_STATUSES]
         return self._judge_memory(memory, batch, ChangesLookup(compared)) if compared else memory
 
     def _judge_memory(self, memory: Memory, batch: _Batch, known: Lookup) -> Memory:
-        """The memory as `learn` would store it, where neither a person nor a program says it: a candidate, if that would let it wait."""
+        """The memory as `learn` would store it, if the gates must judge it; a candidate if `learn` would make it wait."""
         if not _needs_judgement(memory, batch.source):
             return memory
         memory = without_claims(memory)
@@ -450,7 +456,7 @@ class Adder(MemoryWriter):
             return add_conflict_link(
                 memory.replace(status="candidate"), other, batch.now, waits_alone=verdict.waits_alone
             )
-        # What says the same as a candidate waits like that one; an exact duplicate is not stored again.
+        # A repetition of a candidate becomes a candidate too; an exact duplicate is not stored again.
         is_duplicate = verdict.outcome == Outcome.DUPLICATE and other is not None and other.status in LIVE_STATUSES
         return memory if verdict.outcome == Outcome.CREATED or is_duplicate else memory.replace(status="candidate")
 
@@ -464,7 +470,7 @@ class Adder(MemoryWriter):
 
 
 def _limit_claims(memory: Memory, source: str) -> Memory:
-    """What an agent, a page or a tool adds: from no source that is trusted more than its own, neither confirmed nor pinned."""
+    """The memory without claims its source may not make: a more trusted source, a confirmation or a pin."""
     if rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM:
         return memory
     named = memory.source if rank_of(memory.source) <= rank_of(source) else source
@@ -472,10 +478,10 @@ def _limit_claims(memory: Memory, source: str) -> Memory:
 
 
 def _rank_of_added(memory: Memory, source: str) -> Rank:
-    """How far what is added is trusted: as far as who adds it, and whom they name as its source."""
+    """The trust rank of an added memory: the lower of the rank of the caller and the rank of the named source."""
     return min(rank_of(source, Rank.PROGRAM), rank_of(memory.source or source, Rank.PROGRAM))
 
 
 def _needs_judgement(memory: Memory, source: str) -> bool:
-    """Whether the gates judge what is added as they do what is learned: neither a person nor a program says it."""
+    """Whether the gates judge an added memory as if it were learned, because neither a person nor a program states it."""
     return _rank_of_added(memory, source) < Rank.PROGRAM and memory.status in ANSWERING_STATUSES

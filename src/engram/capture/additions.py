@@ -1,5 +1,6 @@
-"""What a stored memory gains when it is told again: more cues, and a situation that covers both tellings.
-A source that may not change the memory only proposes the broader situation, which waits for review."""
+"""Additions to a memory that is stated again: more cues, and a situation that covers both statements.
+If the source may not change the memory, the broader situation is proposed for review.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -25,16 +26,16 @@ from engram.text.tokens import tokens
 __all__ = ["CueAdder", "SituationBroadener", "broader_situation"]
 
 MAX_SITUATION_CHARS = 400
-"""Characters; a memory that matters in more situations than these is a convention, and needs none."""
+"""The maximum length of a situation; a memory that applies in more situations is a convention and needs none."""
 
 
 def broader_situation(known: str, new: str) -> str:
-    """The situation that covers both; "" where the known one covers the new one, or would become too long."""
+    """The situation that covers both; "" if the known one covers the new one, or the result would be too long."""
     parts = [part.strip() for part in known.split(SITUATION_SEPARATOR) if part.strip()]
     words = frozenset(tokens(new))
     if not words or any(words <= frozenset(tokens(part)) for part in parts):
         return ""
-    # What is wider than a part stands in its place.
+    # A broader situation replaces the parts that it covers.
     kept = [part for part in parts if not frozenset(tokens(part)) < words]
     joined = SITUATION_SEPARATOR.join([*kept, new.strip()])
     return joined if len(joined) <= MAX_SITUATION_CHARS else ""
@@ -44,15 +45,15 @@ def broader_situation(known: str, new: str) -> str:
 class SituationBroadener:
     """Broadens the situation of a memory that is learned again.
 
-    It was known and was not found in time, so the next search by either wording finds it. Where the source may not
-    change the memory, the broader situation is proposed: a candidate that would replace the memory waits for review.
+    The memory was not found when it was needed, so the next search by either wording should find it. If the source may
+    not change the memory, a candidate with the broader situation, which would replace the memory, waits for review.
     """
 
     store: Store
     clock: Callable[[], datetime]
 
     def broaden_situation(self, decision: Decision, proposal: Proposal, session: str) -> Decision:
-        """The decision about a duplicate, with what became of its situation."""
+        """The decision about a duplicate, with the outcome for its situation."""
         known, said = decision.memory, proposal.memory
         if known is None or not said.form or not said.situation:
             return decision
@@ -68,7 +69,7 @@ class SituationBroadener:
         return self._propose(decision, known.replace(situation=situation), said, session)
 
     def _may_say(self, proposal: Proposal, known: Memory, situation: str) -> bool:
-        """Whether the new situation neither instructs its reader, nor is tier 3, nor contradicts a current memory, or a person says it."""
+        """Whether the new situation may be written: it has no instructions and, unless a person states it, needs no review and has no conflict."""
         if injection_problem(known.replace(situation=situation)):
             return False
         if is_human(proposal.memory.source):
@@ -83,7 +84,7 @@ class SituationBroadener:
         def plan(memories: LockedMemories) -> Memory | None:
             found = memories.get(known.id)
             situation = broader_situation(found.situation, said.situation) if found is not None else ""
-            # Another writer may have replaced it by what a more trusted source says.
+            # Another writer may have replaced it with a memory from a more trusted source.
             if found is None or not situation or not may_replace(said.source, found):
                 return None
             after = found.replace(situation=situation, updated=memories.now)
@@ -103,7 +104,7 @@ class SituationBroadener:
         return replace(decision, memory=after, other=other, reason=reason)
 
     def _propose(self, decision: Decision, wanted: Memory, said: Memory, session: str) -> Decision:
-        """Let a version with the broader situation wait for review, unless one was proposed before."""
+        """Propose a version with the broader situation for review, unless one was proposed before."""
         told = f"{decision.reason}; a situation that also covers {quote_text(said.situation)}"
         if self._was_proposed(wanted):
             return replace(decision, reason=f"{told} was proposed before")
@@ -134,16 +135,16 @@ class SituationBroadener:
 
 @dataclass(frozen=True, slots=True)
 class CueAdder:
-    """Adds cues to stored memories, each time as a decision of its own that `undo` takes back."""
+    """Adds cues to stored memories, each time as a separate decision that `undo` reverts."""
 
     store: Store
     clock: Callable[[], datetime]
 
     def add(self, known: Memory, cues: Sequence[str], actor: str, session: str = "") -> Memory:
-        """The memory with these cues after its own; as it is where the actor may not change it, or no more fit."""
+        """The memory with these cues added; unchanged if the actor may not change it, or there is no room for more."""
         if add_cues(known.cues, cues) == known.cues or not may_decide(actor, known):
             return known
-        # A team's file changes only by a change that somebody asks for.
+        # A team's file changes only by an explicit change.
         if not self.store.own_ids([known.id]):
             return known
 

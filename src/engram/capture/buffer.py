@@ -1,5 +1,7 @@
-"""The smart buffer: live turns of a session wait until it is worth reading them, and leave it only when they were read:
-turn → ledger → signals → buffer → high signal, N turns, T minutes or the session's end → facts (`capture/conversation.py`)."""
+"""The smart buffer: live turns of a session wait until they are due, and are removed only once they have been read.
+
+turn → ledger → signals → buffer → high signal, N turns, T minutes or the session's end → facts (`capture/conversation.py`)
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo
@@ -45,19 +47,19 @@ from engram.text.time.zone import SYSTEM
 
 USERS = ("user", "human")
 MAX_BATCH_TURNS = 40
-"""Turns that are read at once; more take several readings."""
+"""Turns read at once; more turns take several readings."""
 MAX_TURN_FAILURES = 5
-"""How often reading a turn may fail before it is given up."""
+"""How often reading a turn may fail before the turn is dropped."""
 
 
 @dataclass(slots=True)
 class BufferReading:
-    """What was read: turns that are done, turns that now wait for the language model alone, and the results."""
+    """The result of a reading: turns that are done, turns that now wait only for the language model, and the facts."""
 
     done: set[int] = field(default_factory=set)
     awaiting: set[int] = field(default_factory=set)
     over_limit: set[int] = field(default_factory=set)
-    """Turns with a fact that was refused because their source had reached its limit of the day."""
+    """Turns with a fact that was refused because their source had reached its daily limit."""
     failed: set[int] = field(default_factory=set)
     """Turns whose reading raised an error."""
     decisions: list[FactDecision] = field(default_factory=list)
@@ -73,7 +75,7 @@ class BufferReading:
 
 
 class _NoQueue:
-    """In place of a job queue: turns that the model failed on stay in the buffer, which asks it again."""
+    """Replaces the job queue: turns that the model failed on stay in the buffer, which asks it again."""
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any]) -> None:
         """Nothing to do."""
@@ -81,13 +83,13 @@ class _NoQueue:
 
 @dataclass(slots=True)
 class BufferReader:
-    """Takes the facts from a buffer's turns. `conversations` must learn the same words only once."""
+    """Extracts the facts from a buffer's turns. `conversations` must learn the same words only once."""
 
     store: Store
     conversations: Conversations
 
     def within(self, seconds: float) -> "BufferReader":
-        """This reader with a limited time for all answers of the model, from now on."""
+        """This reader with a time limit, starting now, for all answers of the model."""
         model = self.conversations.model
         return (
             self
@@ -96,21 +98,24 @@ class BufferReader:
         )
 
     def read(self, session: str, state: BufferState, reading: BufferReading, *, may_ask: bool) -> None:
-        """Take the facts from new turns, and from those that the model failed on what it adds; `reading` gets the result.
+        """Extract the facts from new turns, and ask the model again about turns it failed on; adds the results to `reading`.
 
-        Without `may_ask` the model is not asked, and the turns wait for it.
+        Without `may_ask`, the model is not asked and those turns keep waiting.
         """
         first = min(turn.seq for turn in state.turns)
         events = {event.seq: event for event in self.store.events(session, after=first - 1)}
         spoken = [turn for turn in state.turns if is_talk(events.get(turn.seq))]
         reading.done.update(turn.seq for turn in state.turns if turn not in spoken)
-        # What waits for the model comes first, as it was said first.
+        # Turns that wait for the model come first, because they are older.
         for turns in _batches(sorted(spoken, key=lambda turn: (not turn.awaits_model, turn.seq))):
             part = _Batch(session, state, turns, [events[turn.seq] for turn in turns])
             self._read(part, reading, ask=may_ask and not reading.model_failed)
 
     def _read(self, part: "_Batch", reading: BufferReading, *, ask: bool) -> None:
-        """Read some turns; an error is a warning, unless the store itself fails, and turns that fail time and again are given up."""
+        """Read some turns.
+
+        An error is a warning, unless the store itself fails; turns that fail repeatedly are dropped.
+        """
         turns = part.turns
         try:
             if not part.is_readable or (turns[0].awaits_model and self.conversations.model is None):
@@ -148,7 +153,7 @@ class BufferReader:
         (reading.awaiting if stays else reading.done).update(part.numbers - refused)
 
     def _ask_again(self, part: "_Batch", reading: BufferReading) -> None:
-        """Ask the model about turns that it failed on; one that answers nonsense time and again is not asked any more."""
+        """Ask the model about turns it failed on; if its answers stay unusable, it is no longer asked."""
         refused: set[int] = set()
         try:
             found = self.conversations.retry(part.payload)
@@ -180,18 +185,18 @@ class _Batch:
 
     @property
     def is_readable(self) -> bool:
-        """Whether anyone speaks whose words are listened to."""
+        """Whether any turn is from a speaker whose words are read."""
         return self.turns[0].listens or any(event.role.lower() in USERS for event in self.events)
 
     def over_limit(self, decisions: Iterable[FactDecision]) -> set[int]:
-        """The turns with a fact that was refused because of the source's limit; all, where the fact's words are in none."""
+        """The turns with a fact refused because of the source's limit; all turns, if the fact's words are in none."""
         words = [decision.said for decision in decisions if decision.gate == RATE]
         found = {event.seq for event in self.events if any(said and said in event.content for said in words)}
         return found or (self.numbers if words else set())
 
     @property
     def payload(self) -> dict[str, Any]:
-        """What `Conversations.retry` needs."""
+        """The payload for `Conversations.retry`."""
         return {
             "session": self.session,
             "scope": self.state.scope,
@@ -202,14 +207,14 @@ class _Batch:
 
 
 def is_talk(event: Event | NewEvent | None) -> bool:
-    """Whether facts can be taken from a turn: it was not purged, and a user or an assistant said it."""
+    """Whether facts can be extracted from a turn: it was not purged, and its speaker is a user or an assistant."""
     if event is None or not event.content.strip():
         return False
     return event.event_type in FACT_EVENTS and event.role.lower() in (*USERS, ASSISTANT)
 
 
 def _batches(turns: Sequence[WaitingTurn]) -> Iterable[list[WaitingTurn]]:
-    """Turns of one source that are read together, in order; one whose reading failed is read alone."""
+    """Turns of one source that are read together, in order; a turn whose reading failed is read alone."""
     for key, some in groupby(turns, key=lambda turn: (turn.awaits_model, turn.source, turn.listens, turn.failures > 0)):
         group, most = list(some), 1 if key[-1] else MAX_BATCH_TURNS
         for start in range(0, len(group), most):
@@ -217,27 +222,27 @@ def _batches(turns: Sequence[WaitingTurn]) -> Iterable[list[WaitingTurn]]:
 
 
 CAPTURE = "capture"
-"""The kind of the jobs that look at a buffer when its oldest turn has waited long enough."""
+"""The kind of the jobs that check a buffer once its oldest turn has waited long enough."""
 AGENT = "agent"
 MAX_READING_ROUNDS = 3
-"""Readings in a row by one caller, where turns keep coming meanwhile."""
+"""The most consecutive readings by one caller if turns keep arriving."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What became of a turn, or of all turns that waited in a session."""
+    """The result for a turn, or for all turns that waited in a session."""
 
     session: str
     waiting: int
-    """Turns that wait in the session's buffer now."""
+    """The number of turns now waiting in the session's buffer."""
     trigger: str = ""
     """Why turns were read: high, turns, time, retry, flush or end; "" if none were."""
     event: str = ""
-    """The id of the turn in the session's ledger; "" where no turn was given."""
+    """The id of the turn in the session's ledger; "" if no turn was given."""
     level: str = NONE
     """The turn's signal: high, medium, low or none."""
     signals: tuple[str, ...] = ()
-    """What was found in the turn, each with its level."""
+    """The patterns found in the turn, each with its level."""
     decisions: tuple[FactDecision, ...] = ()
     memories: tuple[Memory, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -245,11 +250,11 @@ class CaptureResult:
 
 @dataclass(slots=True)
 class CaptureBuffer:
-    """Takes live turns in, and reads them when it is time.
+    """Accepts live turns, and reads them when they are due.
 
-    The turns are in the session's ledger, so nothing is lost: the state `buffer/<session>` only has their numbers. A
-    turn that a crash left in the ledger alone is found there by its mark. One process reads a session at a time, and
-    facts are derived once from the same words, so that a crash or a second process doubles nothing.
+    The turns are stored in the session's ledger, so nothing is lost: the state `buffer/<session>` only has their
+    numbers. If a crash left a turn only in the ledger, it is found there by its mark. One process reads a session at a
+    time, and the same words yield facts only once, so neither a crash nor a second process duplicates anything.
     """
 
     store: Store
@@ -264,9 +269,11 @@ class CaptureBuffer:
     def capture(
         self, session: str, item: Mapping[str, Any], *, scope: str, source: str = AGENT, listens: bool = False
     ) -> CaptureResult:
-        """Store one turn, and read the buffer if it is time. The turn is stored even if reading fails, which is a warning then.
+        """Store one turn, and read the buffer if it is due.
 
-        A turn with the key of an earlier one is that turn, and nothing is read again.
+        The turn is stored even if reading fails, which is only a warning.
+
+        A turn with the key of an earlier one counts as that turn and is not read again.
         """
         if not session.strip():
             raise InvalidInput("capture needs a session id, or a name of your own for one")
@@ -304,7 +311,10 @@ class CaptureBuffer:
         return event, state
 
     def _begin(self, session: str, scope: str, source: str) -> tuple[BufferState, bool]:
-        """The buffer, and whether it was begun just now: before the first turn, so that a crash cannot hide that one."""
+        """The buffer, and whether it was just created.
+
+        It is created before the first turn, so that a crash cannot hide that turn.
+        """
         known = self._load(session)
         if known is not None and rank_of(known.source) <= rank_of(source):
             return known, False
@@ -315,7 +325,7 @@ class CaptureBuffer:
         return state, state == new
 
     def _first_job(self, came: datetime) -> JobFactory:
-        """Makes the job that reads a buffer which had no turn before, when the time has come."""
+        """Makes the job that reads a previously empty buffer when it is due."""
         if self.settings.capture_mode not in TIMED:
             return no_jobs
         due = came + timedelta(minutes=self.settings.capture_minutes)
@@ -326,11 +336,11 @@ class CaptureBuffer:
         return Job(name, CAPTURE, self.clock(), due, {"session": session}, scope=scope)
 
     def _signal(self, event: Event) -> Signal:
-        """What a user's turn says about itself; nobody else's words make a buffer hurry."""
+        """The signal of a user's turn; turns of other roles never make a buffer more urgent."""
         return scan(event.content, self.signals) if event.role.lower() in USERS else Signal()
 
     def _add(self, session: str, known: BufferState, turn: WaitingTurn | None = None) -> BufferState:
-        """The buffer with this turn, and with those that a crash or another process left in the ledger alone."""
+        """The buffer with this turn, and with turns that a crash or another process left only in the ledger."""
         left: list[Event] = []
         if turn is None or turn.seq > known.seen + 1:
             found = self.store.events(session, after=known.seen)
@@ -351,14 +361,14 @@ class CaptureBuffer:
         return state
 
     def _recover_turn(self, event: Event, state: BufferState, now: datetime) -> WaitingTurn:
-        """A turn whose source is not known here: of those possible the least trusted, and never a person."""
+        """A turn whose source is unknown here: it gets the least trusted of the possible sources, and never a person."""
         source = min(state.source, AGENT, key=rank_of)
         return WaitingTurn(event.seq, min(event.at, now), self._signal(event).level, source)
 
     # -- turns out
 
     def flush(self, session: str, trigger: str = "flush") -> CaptureResult:
-        """Read all turns of a session now, also those that a model failed on a moment ago."""
+        """Read all turns of a session now, including those that a model just failed on."""
         state = self._recover_buffer(session)
         if state is None or not state.turns:
             return CaptureResult(session, 0)
@@ -368,7 +378,7 @@ class CaptureBuffer:
         return read
 
     def flush_all(self, scopes: Collection[str] | None = None) -> list[CaptureResult]:
-        """Read all turns of every session now; an error in one is a warning, and the others are read."""
+        """Read all turns of every session now; an error in one session is a warning and does not stop the others."""
         return [self._read_safely(session, partial(self.flush, session)) for session in self.sessions(scopes)]
 
     def end(self, session: str) -> CaptureResult:
@@ -378,7 +388,7 @@ class CaptureBuffer:
         return read
 
     def read_due(self, scopes: Collection[str] | None = None) -> list[CaptureResult]:
-        """Read every session whose turns are due, and remove buffers that nobody used for long."""
+        """Read every session with due turns, and remove buffers that have long been unused."""
         results = [self._read_safely(session, partial(self._read_if_due, session)) for session in self.sessions(scopes)]
         return [result for result in results if result.trigger or result.warnings]
 
@@ -401,7 +411,7 @@ class CaptureBuffer:
             raise StoreBusy(f"another process is reading the turns of {session}")
 
     def sessions(self, scopes: Collection[str] | None = None) -> list[str]:
-        """The sessions that have a buffer: all, or those of these scopes."""
+        """The sessions that have a buffer: all, or only those in these scopes."""
         found = [name.removeprefix(BUFFER) for name in self.store.states(BUFFER)]
         return [
             session
@@ -410,7 +420,10 @@ class CaptureBuffer:
         ]
 
     def _read_safely(self, session: str, read: Callable[[], CaptureResult]) -> CaptureResult:
-        """Read a session; an error is a warning, and the turns stay. Whoever captures a turn must not fail for another one."""
+        """Read a session; an error is a warning, and the turns stay.
+
+        Capturing a turn must not fail because of another one.
+        """
         try:
             return read()
         except Exception as error:
@@ -419,9 +432,9 @@ class CaptureBuffer:
             return CaptureResult(session, waiting, warnings=(f"{type(error).__name__}: {error}",))
 
     def _read(self, session: str, trigger: str, patience: float | None = None) -> CaptureResult:
-        """Read the turns that wait, and again where others that are due came meanwhile; nothing while another process does.
+        """Read the waiting turns, and again if others become due meanwhile; nothing while another process reads.
 
-        `patience` is how many seconds the language model may take for all of it; turns that it does not answer for stay.
+        `patience` is the time in seconds that the language model may take in total; turns it does not answer for stay.
         """
         reader = self.reader if patience is None else self.reader.within(patience)
         whole, rounds, again = BufferReading(), 0, True
@@ -448,7 +461,7 @@ class CaptureBuffer:
         )  # fmt: skip
 
     def _claim(self, session: str, token: str) -> BufferState | None:
-        """The buffer with its turns claimed for this reader, unless another one has them."""
+        """The buffer with its turns claimed for this reader; None if another reader has claimed them."""
         now = self.clock()
 
         def claim(held: BufferState | None) -> BufferState | None:
@@ -459,7 +472,10 @@ class CaptureBuffer:
         return self._change(session, claim)
 
     def _settle(self, session: str, token: str, claimed: BufferState, reading: BufferReading) -> BufferState | None:
-        """Remove what was read, give the claim back, and arrange for the next look. Turns that came meanwhile stay."""
+        """Remove the turns that were read, release the claim, and schedule the next check.
+
+        Turns that arrived meanwhile stay.
+        """
         now, ended = self.clock(), self._has_ended(session)
 
         def settle(held: BufferState | None) -> BufferState | None:
@@ -476,11 +492,11 @@ class CaptureBuffer:
         return state
 
     def _schedule(self, session: str, state: BufferState | None, before: BufferState | None = None) -> None:
-        """Queue the job that looks at the turns again, where any wait for a time, in place of those of the state before."""
+        """Queue the job that checks the turns again, if any wait for a time, in place of the job for the state before."""
         due = state.next_due(self.settings) if state is not None else None
         if before is not None:
             for obsolete in filter(None, {before.time_due(self.settings), before.retry_at} - {due}):
-                # Only a job that waits: one that a worker has taken is removed by that worker.
+                # Remove only a waiting job; a worker removes the job it has taken.
                 self.store.settle_job(self._job(session, obsolete, before.scope), None)
         if state is not None and due is not None:
             self.store.enqueue([self._job(session, due, state.scope)])
@@ -492,7 +508,7 @@ class CaptureBuffer:
     # -- the state
 
     def _recover_buffer(self, session: str) -> BufferState | None:
-        """The buffer, with turns that were left in the ledger alone; None if there is none."""
+        """The buffer, with turns that were left only in the ledger; None if there is no buffer."""
         known = self._load(session)
         return self._add(session, known) if known is not None else None
 
@@ -511,5 +527,5 @@ class CaptureBuffer:
 
 
 def _next_day(now: datetime) -> datetime:
-    """When the limits of sources count from zero again."""
+    """When the daily limits of sources start again."""
     return datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)

@@ -1,6 +1,6 @@
-"""What waits in a session's buffer, and when it is to be read: pure values, stored as the state `buffer/<session>`.
+"""The turns that wait in a session's buffer, and when they are due: pure values, stored as the state `buffer/<session>`.
 
-A turn itself is in the session's ledger; here it is a number there, with what its reading needs to know.
+A turn itself is in the session's ledger; the buffer has its number there and the data needed to read it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,33 +18,33 @@ from engram.settings import Settings
 from engram.store.protocol import Store
 
 BUFFER = "buffer/"
-"""How the names of these states begin."""
+"""The prefix of these states' names."""
 MAX_IDLE_TIME = timedelta(days=1)
-"""An empty buffer that was not used for this long is removed; the session's next turn begins another."""
+"""An empty buffer unused for this long is removed; the session's next turn creates another."""
 HIGH_SIGNAL = "high"
 TIMED, COUNTED = ("smart", "time"), ("smart", "every_n")
-"""The modes in which the time counts, and the number of turns."""
+"""The modes in which turns are due by time, and by number."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingTurn:
-    """A turn that is not read yet."""
+    """A turn that has not been read yet."""
 
     seq: int
     """Its number in the session's ledger."""
     at: datetime
-    """When it came."""
+    """When the turn arrived."""
     level: str
     """Its signal: high, medium, low or none."""
     source: str
     listens: bool = False
-    """Whether what an assistant says about the user counts, too."""
+    """Whether an assistant's statements about the user are read too."""
     awaits_model: bool = False
-    """Its facts are stored as far as they are found without the language model, which did not answer."""
+    """Whether its facts are stored except those that need the language model, which did not answer."""
     after: datetime | None = None
-    """When it is read again, where that was put off: its source had reached its limit, or reading it failed."""
+    """When the turn is read again, if it was postponed because its source reached its limit or reading failed."""
     failures: int = 0
-    """How often reading it failed."""
+    """How often reading the turn failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +55,39 @@ class BufferState:
     source: str
     """The least trusted source of its turns."""
     seen: int
-    """The number up to which the ledger's captured turns have come into the buffer."""
+    """The number up to which the ledger's captured turns are in the buffer."""
     used: datetime
     turns: tuple[WaitingTurn, ...] = ()
     failures: int = 0
-    """How often in a row the language model did not answer."""
+    """How many times in a row the language model did not answer."""
     retry_at: datetime | None = None
-    """When it may be asked again."""
+    """When the language model may be asked again."""
     reader: str = ""
     reading_until: datetime | None = None
-    """Who is reading the turns, and until when it counts as alive."""
+    """The current reader, and until when its claim is valid."""
 
     @property
     def fresh(self) -> tuple[WaitingTurn, ...]:
-        """The turns from which no fact was taken yet, and whose reading was not put off."""
+        """The turns that have not been read and were not postponed."""
         return tuple(turn for turn in self.turns if not turn.awaits_model and turn.after is None)
 
     def ready(self, now: datetime) -> "BufferState":
-        """The buffer without turns whose reading was put off until later."""
+        """The buffer without turns that are postponed until later."""
         return replace(self, turns=tuple(turn for turn in self.turns if turn.after is None or turn.after <= now))
 
     def is_read(self, now: datetime) -> bool:
-        """Whether somebody is reading the turns at this moment. A lease that ends later than any could was taken before the clock was set back."""
+        """Whether somebody is reading the turns now.
+
+        A lease longer than allowed was taken before the clock was set back and is ignored.
+        """
         return bool(self.reader) and self.reading_until is not None and now < self.reading_until <= now + 2 * LEASE
 
     def may_ask(self, now: datetime) -> bool:
-        """Whether the language model may be asked, as far as its last failure is concerned; a wait longer than any is ignored likewise."""
+        """Whether the language model may be asked again after its last failure; a wait longer than allowed is ignored."""
         return self.retry_at is None or not now < self.retry_at <= now + MAX_RETRY_WAIT
 
     def trigger(self, settings: Settings, now: datetime) -> str:
-        """Why the turns are to be read now: high, turns, time or retry; "" while they are to wait."""
+        """Why the turns are due now: high, turns, time or retry; "" if they are not."""
         fresh = self.fresh
         if fresh and settings.capture_mode == "smart" and any(turn.level == HIGH_SIGNAL for turn in fresh):
             return "high"
@@ -93,24 +96,24 @@ class BufferState:
         due = self.time_due(settings)
         waits_at_most = timedelta(minutes=settings.capture_minutes)
         if due is not None and (now >= due or due > now + 2 * waits_at_most + LEASE):
-            return "time"  # the time is over, or the turns were dated before the clock was set back
+            return "time"  # the time has passed, or the turns were dated before the clock was set back
         awaits = any(turn.awaits_model and turn.after is None for turn in self.turns) and self.may_ask(now)
         return "retry" if awaits or any(time <= now for time in self._postponed_times()) else ""
 
     def time_due(self, settings: Settings) -> datetime | None:
-        """When the oldest turn has waited long enough; None if no turn waits for that."""
+        """When the oldest turn is due by time; None if no turn is."""
         fresh = self.fresh
         if not fresh or settings.capture_mode not in TIMED:
             return None
         return min(turn.at for turn in fresh) + timedelta(minutes=settings.capture_minutes)
 
     def next_due(self, settings: Settings) -> datetime | None:
-        """When the turns are to be looked at again, without a new one; None for never."""
+        """When to check the turns again if no new one arrives; None for never."""
         awaits = self.retry_at if any(turn.awaits_model and turn.after is None for turn in self.turns) else None
         return min(filter(None, (self.time_due(settings), awaits, *self._postponed_times())), default=None)
 
     def _postponed_times(self) -> list[datetime]:
-        """When the turns whose reading was put off are read again; those that await the model not before it may be asked."""
+        """When postponed turns are due; those that wait for the model are not due before it may be asked."""
         return [
             max(turn.after, self.retry_at) if turn.awaits_model and self.retry_at is not None else turn.after
             for turn in self.turns
@@ -118,11 +121,11 @@ class BufferState:
         ]
 
     def with_source(self, source: str) -> "BufferState":
-        """The buffer once turns of this source are in it."""
+        """The buffer with this source taken into account."""
         return replace(self, source=min(self.source, source, key=rank_of))
 
     def with_turns(self, turns: Sequence[WaitingTurn], now: datetime) -> "BufferState":
-        """The buffer with turns that are new to it."""
+        """The buffer with additional turns."""
         new = [turn for turn in turns if turn.seq > self.seen]
         if not new:
             return self
@@ -130,7 +133,7 @@ class BufferState:
         return replace(self, seen=seen, used=now, turns=(*self.turns, *sorted(new, key=lambda turn: turn.seq)))
 
     def with_own(self, turn: WaitingTurn | None) -> "BufferState":
-        """The buffer with what only the process knows that took a turn in, where another one found that turn first."""
+        """The buffer with details known only to the process that captured a turn, if another process found that turn first."""
         if turn is None or turn in self.turns:
             return self
         turns = (
@@ -142,7 +145,7 @@ class BufferState:
         return replace(self, turns=tuple(turns))
 
     def without(self, done: Collection[int], awaiting: Collection[int], reader: str) -> "BufferState":
-        """The buffer after a reader's work: what is done has left, and what awaits the model is marked."""
+        """The buffer after a reader's work: finished turns are removed, and those that wait for the model are marked."""
         turns = tuple(
             replace(turn, awaits_model=True, after=None) if turn.seq in awaiting else turn
             for turn in self.turns
@@ -154,12 +157,12 @@ class BufferState:
         return replace(left, reader="", reading_until=None) if self.reader == reader else left
 
     def postpone(self, numbers: Collection[int], until: datetime) -> "BufferState":
-        """The buffer with turns that are not read again before a time."""
+        """The buffer with turns postponed until a time."""
         turns = (replace(turn, after=until) if turn.seq in numbers else turn for turn in self.turns)
         return replace(self, turns=tuple(turns))
 
     def postpone_failed(self, numbers: Collection[int], now: datetime) -> "BufferState":
-        """The buffer with turns whose reading failed once more; each waits longer every time."""
+        """The buffer with turns whose reading failed again; each failure lengthens the wait."""
         turns = (
             replace(turn, failures=turn.failures + 1, after=now + wait_after(turn.failures + 1))
             if turn.seq in numbers
@@ -170,7 +173,7 @@ class BufferState:
 
 
 def decode_buffer(name: str, fields: Mapping[str, Any]) -> BufferState | None:
-    """The buffer of a stored state; None for an empty one. Raises `StoreCorrupt` for one that is none."""
+    """The buffer of a stored state; None for an empty one. Raises `StoreCorrupt` if it is not a valid buffer."""
     if not fields:
         return None
     try:
@@ -209,13 +212,13 @@ def encode_buffer(state: BufferState) -> dict[str, Any]:
 
 
 def waiting_turns(store: Store, scopes: Collection[str] | None = None) -> int:
-    """How many turns wait in the buffers of all sessions, or of those that belong to these scopes."""
+    """The number of turns that wait in the buffers of all sessions, or of those in these scopes."""
     states = (store.state(name) for name in store.states(BUFFER))
     return sum(len(state.get("turns", ())) for state in states if is_scope_visible(scopes, str(state.get("scope", ""))))
 
 
 def oldest_turn(store: Store) -> datetime | None:
-    """When the oldest turn that waits in any buffer came; None if none waits."""
+    """When the oldest waiting turn in any buffer arrived; None if none waits."""
     found: list[datetime] = []
     for name in store.states(BUFFER):
         with suppress(StoreCorrupt):

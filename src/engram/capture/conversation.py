@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 JOB = "conversation"
 """The kind of the jobs that retry the model; their payload is the argument of `Conversations.retry`."""
 MAX_COMPARED_SENTENCES, MAX_SHOWN_MEMORIES = 40, 40
-"""Sentences whose neighbours a language model is shown, and how many of those."""
+"""Sentences whose neighbours a language model is shown, and the number of those neighbours."""
 MAX_CONTEXT_TURNS = 6
 """Turns of the ledger before an exchange that explain what it refers to."""
 
@@ -62,9 +62,9 @@ class Conversations:
     queue: Queue | None = None
     revise: Revise | None = None
     autonomous: bool = True
-    """Captured without an explicit request: the quality gates apply, and facts usually wait for review."""
+    """Whether facts are captured without an explicit request: the quality gates apply, and facts usually wait for review."""
     zone: tzinfo = SYSTEM
-    """The zone in which "tomorrow" is read."""
+    """The time zone for words such as "tomorrow"."""
 
     def add(
         self,
@@ -79,8 +79,8 @@ class Conversations:
     ) -> Conversation:
         """Store an exchange and its lasting facts.
 
-        Idempotent: the same exchange added again, for example after a crash, is stored once; `key` distinguishes two exchanges
-        with the same text.
+        Idempotent: the same exchange added again, for example after a crash, is stored once; `key` distinguishes two
+        exchanges with the same text.
         """
         scope = parse_scope(scope)
         events = self.observe(session, turns_of(user_message, assistant_response, session, key), scope=scope)

@@ -55,7 +55,7 @@ def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: dateti
 
 
 def with_complete_form(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a new memory, with the parts of a form as its form. Raises `InvalidInput` naming the parts that are missing."""
+    """The fields of a new memory, with the parts of a form as its form. Raises `InvalidInput` naming missing parts."""
     rest, parts = with_form(given)
     if not parts:
         return rest
@@ -64,7 +64,7 @@ def with_complete_form(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def clamp_import_time(values: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """The fields, with an import in the future dated now: a memory would never become stale until then."""
+    """The fields, with a future import time set to now, so that the memory can become stale."""
     imported = values.get("imported_at")
     return {**values, "imported_at": now} if imported is not None and imported > now else values
 
@@ -99,7 +99,7 @@ def _check_field(field: str, value: Any) -> Any:
 
 
 def _without_invisible(value: Any) -> Any:
-    """A text, words or a form without the characters that nobody sees."""
+    """A text, words or a form without invisible characters."""
     if isinstance(value, str):
         return remove_invisible(value)
     if isinstance(value, Mapping):
@@ -139,7 +139,10 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 def _cues(value: Any) -> tuple[str, ...]:
-    """Cues without invisible characters; a single text is one cue. Raises `InvalidInput` naming the limit that they exceed."""
+    """Cues without invisible characters; a single text is one cue.
+
+    Raises `InvalidInput` naming the limit they exceed.
+    """
     items = [value] if isinstance(value, str) else value
     if isinstance(items, (bytes, Mapping)) or not isinstance(items, Iterable):
         raise InvalidInput(f"cues takes up to {MAX_CUES} short phrases, not {value!r:.60}")

@@ -1,6 +1,7 @@
 """`mem.enrichment`: the calling agent or a model writes cues, in batches, for memories that have none.
 
-The gates judge every cue as written by an agent. Memories that were declined, or whose cues were refused, are not offered again.
+The gates judge every cue as written by an agent. Memories that were declined, or whose cues were refused, are not
+offered again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +69,9 @@ class Enrichment:
         )
 
     def apply(self, cues: Mapping[str, Sequence[str]], *, scopes: Scopes = None) -> BulkDecision:
-        """Store cues by memory id; an empty list declines the memory. `left` has a reason for each memory that got none.
+        """Store cues by memory id; an empty list declines the memory.
+
+        `left` has a reason for each memory that got none.
 
         Existing cues are not changed.
         """
@@ -226,7 +229,7 @@ def _render(memory: Memory) -> str:
 
 
 def _add_cues(cues: Mapping[str, tuple[str, ...]], memories: LockedMemories) -> list[Memory]:
-    """The plan that gives memories without cues these."""
+    """The plan that adds cues to memories without any."""
     written = []
     for memory in memories.targets:
         _refuse_enriched(memory)
@@ -254,7 +257,7 @@ def _check_cues(given: Any) -> tuple[str, ...]:
 
 
 def usable_cues(batch: Sequence[Memory], suggested: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """For each memory of a batch the suggested cues that are within the limits; none where the model left it out."""
+    """The suggested cues within the limits, for each memory of a batch; empty if the model left the memory out."""
     return {memory.id: _within_limits(suggested.get(memory.id, ())) for memory in batch}
 
 

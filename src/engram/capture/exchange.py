@@ -1,4 +1,4 @@
-"""An exchange with a user: its turns, the decisions about what they say, and the memories that came of it."""
+"""An exchange with a user: its turns, the decisions about their sentences, and the resulting memories."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from engram.model.memory import LIVE_STATUSES, Memory
 from engram.model.records import Event
 
 ASSISTANT = "assistant"
-"""The role and the source of what an assistant said; nobody vouches for it."""
+"""The role and the source of an assistant's statements, which no one vouches for."""
 _SECRET_REASON = "secrets: the turn contains a secret, which is never stored; the ledger keeps it redacted"
 
 
@@ -22,7 +22,7 @@ class FactDecision:
     """The decision about one sentence or fact: stored, already known, refused, or skipped as not worth keeping."""
 
     fact: str
-    """The fact, or a skipped sentence as it was said."""
+    """The fact, or a skipped sentence in its original words."""
     operation: str
     """ADD, UPDATE, SUPERSEDE, END, FORGET or NOOP."""
     applied: bool
@@ -35,9 +35,9 @@ class FactDecision:
     worth: float | None = None
     """The probability that it is worth keeping; None if it was not judged."""
     said: str = ""
-    """The words of the turn it is about."""
+    """The words of the turn that the decision is about."""
     outcome: str = ""
-    """The outcome of the gates; "" if they were not asked."""
+    """The outcome of the gates; "" if they were not consulted."""
     gate: str = ""
     """The gate that decided."""
 
@@ -63,7 +63,7 @@ class Conversation(list[Memory]):
 
 @dataclass(slots=True)
 class Exchange:
-    """The turns of one call, where their facts belong, and the result so far."""
+    """The turns of one call, the scope of their facts, and the result so far."""
 
     events: Sequence[Event]
     scope: str
@@ -74,12 +74,12 @@ class Exchange:
     task: str = ""
 
     def source_of(self, fact: ExtractedFact) -> str:
-        """The source of a fact: the caller vouches for the user's words, nobody vouches for the assistant's."""
+        """The source of a fact: the caller's for the user's words, an untrusted one for the assistant's."""
         return ASSISTANT if fact.role == ASSISTANT else self.source
 
     @property
     def payload(self) -> dict[str, Any]:
-        """What a job needs to take the exchange again."""
+        """The data a job needs to process the exchange again."""
         return {
             "session": self.session,
             "scope": self.scope,
@@ -90,7 +90,7 @@ class Exchange:
         }
 
     def report_skipped(self, one: JudgedSentence) -> None:
-        """Report a sentence that states no fact, with the reason; of one with a secret, only its redacted text is known here."""
+        """Report a sentence that states no fact, with the reason; for one with a secret, only the redacted text is known here."""
         if not one.facts:
             reason = _SECRET_REASON if REDACTED in one.text else one.reason
             self.result.settle(
@@ -103,7 +103,7 @@ class Exchange:
 def exchange_of(
     events: Sequence[Event], scope: str, session: str, source: str, with_assistant: bool, task: str = ""
 ) -> Exchange:
-    """The exchange of events that are in a ledger, before anything is decided."""
+    """The exchange of events that are in a ledger, before any decision."""
     roles = frozenset(("user", ASSISTANT)) if with_assistant else frozenset(("user",))
     return Exchange(events, scope, session, source, roles, Conversation(events), task)
 
@@ -115,7 +115,7 @@ def turns_of(user_message: str, assistant_response: str, session: str, key: str)
         raise InvalidInput("a message must be text")
     if not any(content.strip() for _, content in messages):
         raise InvalidInput("the exchange is empty; give the user's message, the assistant's response, or both")
-    # A digest of the redacted texts: from a digest of a secret it could be guessed.
+    # The texts are redacted first, because a secret could be guessed from its digest.
     parts = "\x00".join((session, redact(user_message)[0], redact(assistant_response)[0]))
     digest = key or hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return [

@@ -1,4 +1,7 @@
-"""Exports memories in the formats of other tools. What the format calls a memory is minted once and kept as an alias."""
+"""Exports memories in the formats of other tools.
+
+A memory's id in such a format is assigned once and kept as an alias.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,13 +21,13 @@ from engram.rules.lifecycle import is_stale
 from engram.store.protocol import Filters, Progress, Store
 
 EXPORT: Final = "export"
-"""The operation in the journal that gives a memory the name it has in another format."""
+"""The journal operation that gives a memory its name in another format."""
 EXPORT_BATCH_SIZE = 500
-"""Memories per decision: bounds how long other writers wait."""
+"""Memories per decision; bounds how long other writers wait."""
 _NUMBERS = "export/memory.v1"
-"""The state that keeps the highest number ever given, so that none is given twice."""
+"""The state with the highest number ever assigned, so that none is assigned twice."""
 _COUNTED = 10**8
-"""From this number on, one that a file brought does not move the count: it would soon end."""
+"""Imported numbers from this one on do not advance the counter, which would soon run out."""
 
 
 @dataclass(slots=True)
@@ -38,7 +41,7 @@ class ExportReport:
 def export_memory_v1(
     store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool
 ) -> ExportReport:
-    """Write `memory.md` (tier 3) and `memory-log.md` (the others). Raises `InvalidInput` where a file is in the way."""
+    """Write `memory.md` (tier 3) and `memory-log.md` (the others). Raises `InvalidInput` if a file is in the way."""
     memory_v1.refuse_overwriting(directory, force=force)
     done = ExportReport()
     kept = []
@@ -53,7 +56,7 @@ def export_memory_v1(
             ids[memory.id], memory, kind_of(memory), tier_of(memory), is_stale(_by_day(memory), _day_of(now))
         )
         for memory in kept
-        if memory.id in ids  # one may be gone since it was listed
+        if memory.id in ids  # one may have been removed since it was listed
     ]
     make_folder(directory)
     remove_leftovers(directory)
@@ -76,7 +79,7 @@ def export_notes(
     force: bool,
     report: Progress,
 ) -> ExportReport:
-    """Write one Markdown note per memory. Raises `InvalidInput` where a file is in the way."""
+    """Write one Markdown note per memory. Raises `InvalidInput` if a file is in the way."""
     from engram.dialects import notes
 
     names = {memory.id: name for memory in memories if (name := notes.name_in(memory.aliases))}
@@ -93,7 +96,7 @@ def export_notes(
 def export_toml(
     store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool
 ) -> ExportReport:
-    """Write feedback and facts below `memory/`, one TOML file each. Raises `InvalidInput` where a file is in the way."""
+    """Write feedback and facts below `memory/`, one TOML file each. Raises `InvalidInput` if a file is in the way."""
     from engram.dialects import feedback_toml
 
     done = ExportReport()
@@ -117,13 +120,13 @@ def export_toml(
 
 
 def _note_place(store: Store, directory: Path, now: datetime) -> None:
-    """Remember that the records in a place are ours, and from when: what is changed there can be told from what is changed here."""
+    """Record that this store wrote the notes in a folder, and when, to tell changes made there from changes made here."""
     place = origin_of_path("import", directory)
     store.change_state(EXPORT_PLACES, lambda known: {**known, place: now.isoformat()})
 
 
 def _by_day(memory: Memory) -> Memory:
-    """A memory with the dates that are written, so that it is as stale for a reader of the file as it is here."""
+    """A memory with its dates cut to days, as written, so that it is exactly as stale for a reader of the file."""
     days = {
         name: _day_of(moment) for name in ("created", "last_verified") if (moment := getattr(memory, name)) is not None
     }
@@ -156,10 +159,7 @@ def assign_aliases(
     actor: str,
     what: str,
 ) -> dict[str, str]:
-    """Give each memory the name it has in another format, as an alias; the names by id.
-
-    A memory that got one meanwhile keeps that. `new_name` is asked again, with the number of the attempt, for one that is free.
-    """
+    """Give each memory its name in another format, as an alias, and return the names by id."""
     names: dict[str, str] = {}
     for start in range(0, len(ids), EXPORT_BATCH_SIZE):
         some = ids[start : start + EXPORT_BATCH_SIZE]
@@ -188,7 +188,7 @@ def _is_taken(store: Store, name: str) -> bool:
 
 
 def _fresh_numbers(store: Store, wanted: int) -> Iterator[str]:
-    """The next free numbers as names, reserved before they are used: a crash leaves a gap, and never gives a number twice."""
+    """The next free numbers as names, reserved before use: a crash leaves a gap but never assigns a number twice."""
     names = (_name_in(memory.aliases) for memory in store.listing(Filters(statuses=None)))
     numbers = (memory_v1.number_in(name) for name in names if name)
     highest = max((number for number in numbers if number < _COUNTED), default=0)

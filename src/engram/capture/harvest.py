@@ -1,5 +1,7 @@
-"""Harvest: the facts in what a person told their agents become candidates, with the turn they were said in as evidence:
-transcript → windows of turns → sentences judged → remarks → ledger (only the turns they came from) → gates → candidate, or why not."""
+"""Harvest: turns facts that a person told their agents into candidates, with the original turn as evidence.
+
+transcript → windows of turns → sentences judged → remarks → ledger (only the turns they came from) → gates → candidate, or why not
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,20 +34,20 @@ from engram.text.display import cut
 from engram.text.time.zone import SYSTEM, local
 
 MIN_SLOTTED_WORTH = 0.5
-"""The probability of being worth keeping from which a fact with a slot of its own is proposed: a rule phrased it."""
+"""The probability of being worth keeping from which a fact with its own slot is proposed; such a fact is phrased by a rule."""
 MIN_NEIGHBOUR_WORTH = 0.15
-"""The probability from which a sentence next to a fact is part of its remark."""
+"""The probability from which a sentence next to a fact belongs to its remark."""
 MAX_REMARK_WORDS = 60
-"""Words of a remark (spec 1: a statement has 25 to 60)."""
+"""The most words in a remark (spec 1: a statement has 25 to 60)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptFact:
-    """A fact of a transcript, and whether it is proposed."""
+    """A fact of a transcript, and whether to propose it."""
 
     fact: ExtractedFact
     is_likely: bool
-    """Whether it is probably worth keeping, its loss could do harm, or the person asked to remember it."""
+    """Whether it is probably worth keeping, forgetting it could do harm, or the person asked to remember it."""
     probability: float
     """The probability that it is worth keeping."""
 
@@ -53,10 +55,10 @@ class TranscriptFact:
 def remarks(
     considered: Sequence[JudgedSentence], turns: Sequence[str], project: str, has_slot: Callable[[ExtractedFact], bool]
 ) -> Iterator[TranscriptFact]:
-    """The facts of turns; those of sentences next to each other are put together, unless they have a slot of their own.
+    """The facts of turns; those of adjacent sentences are joined, unless they have a slot of their own.
 
-    "We don't do down files. Migrations are forward only." is one thing to remember, and one decision for the person who
-    reviews it. A fact with a slot of its own (a name, a home town), which a later one replaces, stays by itself.
+    "We don't do down files. Migrations are forward only." is one thing to remember, and one decision for the reviewer.
+    A fact with a slot of its own (a name, a home town), which a later fact replaces, stays separate.
     """
     for run in _runs(considered):
         asked = any(is_remember_request(one.text) for one in run)
@@ -75,14 +77,14 @@ def remarks(
 
 
 def plain_facts(considered: Sequence[JudgedSentence]) -> Iterator[TranscriptFact]:
-    """The facts of turns as they were said, one by one; of those that are only perhaps worth keeping, what was asked to be remembered."""
+    """The facts of turns, each in its original words; tentative ones only if the person asked to remember them."""
     for one in considered:
         asked = is_remember_request(one.text)
         yield from (TranscriptFact(fact, asked or not fact.tentative, fact.worth or 0) for fact in one.facts)
 
 
 def cues_of(fact: ExtractedFact, turn: str, project: str) -> RemarkCues:
-    """What the model of remarks reads of a fact."""
+    """The features of a fact that the model of remarks reads."""
     said = turn[slice(*fact.span)]
     return RemarkCues(
         fact.worth or 0, fact.statement, said, turn, project, fact.type, fact.owner, fact.is_ruled, fact.tentative
@@ -90,7 +92,7 @@ def cues_of(fact: ExtractedFact, turn: str, project: str) -> RemarkCues:
 
 
 def _runs(considered: Sequence[JudgedSentence]) -> Iterator[list[JudgedSentence]]:
-    """Sentences of one turn that follow each other, each a fact or close to one."""
+    """Runs of consecutive sentences of one turn, each of which states a fact or may belong to one."""
     run: list[JudgedSentence] = []
     for one in considered:
         belongs = bool(one.facts) or _is_neighbour(one)
@@ -104,14 +106,14 @@ def _runs(considered: Sequence[JudgedSentence]) -> Iterator[list[JudgedSentence]
 
 
 def _is_neighbour(one: JudgedSentence) -> bool:
-    """Whether a sentence that states no fact may belong to one next to it: no question, no order to the reader, no secret."""
+    """Whether a sentence that states no fact may belong to an adjacent one: it is not a question, an order or a secret."""
     if (one.worth or 0) < MIN_NEIGHBOUR_WORTH or one.text.rstrip().endswith("?"):
         return False
     return REDACTED not in one.text and not find_injections(one.text)
 
 
 def _parts(run: Sequence[JudgedSentence]) -> Iterator[list[JudgedSentence]]:
-    """The run, cut where a remark would be too long."""
+    """The run, split so that no remark is too long."""
     part: list[JudgedSentence] = []
     words = 0
     for one in run:
@@ -126,7 +128,7 @@ def _parts(run: Sequence[JudgedSentence]) -> Iterator[list[JudgedSentence]]:
 
 
 def _join_sentences(part: Sequence[JudgedSentence]) -> ExtractedFact | None:
-    """One fact of all sentences; None if none of them states one. The likeliest says what kind of fact it is."""
+    """One fact joined from all sentences; None if none states a fact. The likeliest fact determines its kind."""
     facts = [fact for one in part for fact in one.facts]
     if not facts:
         return None
@@ -153,34 +155,34 @@ def _restate(one: JudgedSentence) -> str:
 
 
 MAX_PROPOSED_PER_SOURCE = 100
-"""Candidates per source and run: one transcript must not flood the queue."""
+"""Candidates per source and run; keeps one transcript from flooding the queue."""
 PROPOSED, STORED, DUPLICATE = "proposed", "stored", "duplicate"
 UNLIKELY, TRIVIAL, REFUSED = "unlikely", "trivial", "refused"
 OUTCOMES = (PROPOSED, STORED, DUPLICATE, UNLIKELY, TRIVIAL, REFUSED)
 KEPT_OUTCOMES = (PROPOSED, STORED)
 """Outcomes of facts that became a memory."""
 MAX_REPORTED_CHARS = 300
-"""Characters of a refused sentence in a report."""
+"""How much of a refused sentence a report shows."""
 _WRITTEN = frozenset((Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED, Outcome.UPDATED))
 
 
 @dataclass(frozen=True, slots=True)
 class HarvestedFact:
-    """What became of one fact of a transcript."""
+    """The outcome for one fact of a transcript."""
 
     outcome: str
     """One of `OUTCOMES`: proposed (a candidate), stored (active at once), duplicate, unlikely (probably not worth keeping), trivial or refused."""
     statement: str
-    """What was said, to be read alone; of a refused sentence, its words with secrets redacted."""
+    """The statement, readable by itself; for a refused sentence, its words with secrets redacted."""
     reason: str
     source: str
     session: str
     key: str
-    """The turn it was said in."""
+    """The turn that the fact comes from."""
     at: datetime
     memory_id: str = ""
     stored: str = ""
-    """The statement of that memory: for a duplicate, the words it keeps."""
+    """The statement of that memory; a duplicate keeps the older words."""
 
 
 @dataclass(slots=True)
@@ -193,21 +195,21 @@ class HarvestReport:
     unchanged: int = 0
     """Sessions with nothing new since the last harvest."""
     turns: int = 0
-    """The user's turns that were judged."""
+    """The number of user turns that were judged."""
     size: int = 0
     """Bytes that were read."""
     postponed: dict[str, int] = field(default_factory=dict)
-    """Sources that reached the limit of a run, and how many of their sessions wait for the next one."""
+    """Sources that reached the limit of a run, each with the number of sessions left for the next run."""
     problems: list[str] = field(default_factory=list)
-    """What could not be read, each with the file and the reason."""
+    """Sources that could not be read, each with the file and the reason."""
     warnings: list[str] = field(default_factory=list)
 
     def count(self, outcome: str) -> int:
-        """How many facts had this outcome, one of `OUTCOMES`."""
+        """The number of facts with this outcome, one of `OUTCOMES`."""
         return sum(fact.outcome == outcome for fact in self.facts)
 
     def add(self, other: "HarvestReport") -> None:
-        """Take in the report of another transcript."""
+        """Add the report of another transcript."""
         self.facts += other.facts
         self.sessions += other.sessions
         self.unchanged += other.unchanged
@@ -223,12 +225,15 @@ class StagedTranscript(HarvestReport):
     """The report of one transcript."""
 
     position: int = 0
-    """How far it is staged."""
+    """The position up to which the transcript is staged."""
 
 
 @dataclass(slots=True)
 class Harvester:
-    """Stages the facts of transcripts as candidates. A harvester serves one run: its limit per source counts from its creation."""
+    """Stages the facts of transcripts as candidates.
+
+    A harvester serves one run, and its limit per source applies to that run.
+    """
 
     store: Store
     learner: Learner
@@ -238,9 +243,9 @@ class Harvester:
     zone: tzinfo = SYSTEM
     most_proposed: int = MAX_PROPOSED_PER_SOURCE
     dry_run: bool = False
-    """Whether nothing is written: neither memories nor the turns they come from."""
+    """Whether to write nothing: neither memories nor the turns they come from."""
     proposed: Counter[str] = field(default_factory=Counter)
-    """The candidates of this run by source."""
+    """The number of candidates of this run, by source."""
     rehearsal: DryRun | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -251,8 +256,8 @@ class Harvester:
     ) -> StagedTranscript:
         """Propose the facts of a transcript and report each. Staging the same turns again proposes nothing twice.
 
-        `source` is recorded with the memories, by default the transcript's own. `staged` is called with the position up to which all is
-        staged, again and again. Raises `StoreError` if the store cannot be written.
+        `source` is recorded with the memories; the default is the transcript's own. `staged` is called repeatedly with
+        the position up to which everything is staged. Raises `StoreError` if the store cannot be written.
         """
         origin = self._origin(transcript, source or transcript.source)
         report = StagedTranscript(sessions=1, position=transcript.start)
@@ -271,7 +276,7 @@ class Harvester:
         return self.proposed[source] >= self.most_proposed
 
     def reason_to_distrust(self, source: str, session: str) -> str:
-        """Why a session is not read: a person distrusts its source, or the session itself; "" if it is read."""
+        """Why a session is not read (a person distrusts its source, or the session); "" if it may be read."""
         from engram.review.distrust import distrust_reason
 
         why = distrust_reason(self.store, source, session)
@@ -284,7 +289,7 @@ class Harvester:
         return FactOrigin(source, transcript, scope, ledger_scope(self.store, transcript.session) or scope)
 
     def _stage(self, window: TurnWindow, origin: FactOrigin, report: HarvestReport) -> bool:
-        """Propose the facts of a window; False if the source's limit is reached before all are."""
+        """Propose the facts of a window; False if the source reaches its limit first."""
         considered = consider(
             [_to_message(heard) for heard in window.turns],
             at=local(self._time_of(window.turns[0].turn), self.zone),
@@ -309,7 +314,7 @@ class Harvester:
     def _report_refused(
         self, considered: Sequence[JudgedSentence], window: TurnWindow, origin: FactOrigin
     ) -> Iterator[HarvestedFact]:
-        """The sentences that are never read for facts: those with a secret, and orders to the agent that reads them."""
+        """Report sentences that are never read for facts: those with a secret, and instructions to the reading agent."""
         for one in considered:
             reason = "" if one.facts else _refusal(one.text)
             if reason:
@@ -325,7 +330,7 @@ class Harvester:
     def _facts(
         self, considered: Sequence[JudgedSentence], window: TurnWindow, transcript: Transcript
     ) -> Iterator[TranscriptFact]:
-        """The facts of a window: whole remarks to a coding agent, or what was said in a chat."""
+        """The facts of a window: remarks for a coding agent, or single facts for a chat."""
         if transcript.harness not in agent_names():
             return plain_facts(considered)
         turns = [heard.turn.content for heard in window.turns]
@@ -337,7 +342,7 @@ class Harvester:
         return bool(described.conflict_key or described.critical_slot)
 
     def _stage_fact(self, turn: TranscriptTurn, fact: ExtractedFact, origin: FactOrigin) -> HarvestedFact | None:
-        """What became of a fact; None if the source may propose nothing more today."""
+        """The outcome for a fact; None if the source may propose nothing more today."""
         stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.rehearsal)
         try:
             decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
@@ -366,7 +371,7 @@ def _to_message(heard: RedactedTurn) -> dict[str, str]:
 
 
 def _refusal(sentence: str) -> str:
-    """Why a sentence is never read for facts; "" if it is."""
+    """Why a sentence is never read for facts; "" if it may be."""
     if REDACTED in sentence:
         return "secrets: it contains a secret"
     return "instructions: it is an order to the reader, not a fact" if find_injections(sentence) else ""

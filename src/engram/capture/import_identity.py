@@ -1,5 +1,7 @@
-"""Which memory here a record from elsewhere is, and what a file that nobody vouches for may say:
-of the memories it brings, and of those that were here before."""
+"""Matches imported records with stored memories.
+
+It also limits what an file that no person vouches for may claim about its own memories and about those stored before.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,28 +25,28 @@ from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED
 from engram.store.protocol import Store
 
 MIDNIGHT = time.min.replace(tzinfo=UTC)
-"""The time of what only has a date."""
+"""The time of records that only have a date."""
 OWN_ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
-"""An id that a memory may have here; any other becomes an alias."""
+"""Ids that a memory may have in this store; any other id becomes an alias."""
 
 
 @dataclass(slots=True)
 class RecordIdentities:
-    """The ids that the records of one import have here."""
+    """Maps the ids of one import's records to ids in this store."""
 
     store: Store
     reading: ImportSource
     exported_at: datetime | None = None
-    """When this store was exported to the place that is imported; None if it never was."""
+    """When this store was exported to the imported location; None if it never was."""
     wanted: set[str] = field(default_factory=set)
     """Every id among the records."""
     here: dict[str, str] = field(default_factory=dict)
-    """The id a record has elsewhere → the id it has here."""
+    """The id of a record in its source → its id in this store."""
     by_alias: dict[str, str] = field(default_factory=dict)
-    """What this import has added so far, by alias."""
+    """The memories this import has added so far, by alias."""
 
     def identify(self, records: Sequence[Memory]) -> None:
-        """Find the records that are here already."""
+        """Find the records that are already stored."""
         same_id = {memory.id: memory for memory in self.load_memories(records)}
         for memory in records:
             known = self.find_known(memory, same_id.get(memory.id)) if memory.id else None
@@ -56,18 +58,18 @@ class RecordIdentities:
             self.id_here(name)
 
     def load_memories(self, records: Sequence[Memory]) -> list[Memory]:
-        """The memories here with the ids of these records."""
+        """The stored memories with the ids of these records."""
         ids = dict.fromkeys(self.here.get(memory.id, memory.id) for memory in records if memory.id)
         found = self.store.get_many(list(self.store.numbers(list(ids)).values()))
         return [hit.record for hit in found if isinstance(hit.record, Memory)]
 
     def find_known(self, memory: Memory, same_id: Memory | None) -> Memory | None:
-        """The memory here that a record became when it was imported before, or that it is."""
+        """The stored memory that a record is, or became in an earlier import."""
         is_it = same_id is not None and self.is_same(memory, same_id)
-        # PLUR's ids mean something only within their directory: what came from there before takes precedence.
+        # PLUR's ids are unique only within a directory, so an earlier import from the same directory takes precedence.
         if is_it and not self.reading.whole:
             return same_id
-        # An id of another grammar is an alias here by itself.
+        # An id in another format is itself an alias here.
         for alias in (*self.aliases(memory), *(() if OWN_ID.fullmatch(memory.id) else (memory.id,))):
             known = self._find_by_alias(alias)
             if known is not None and alias in known.aliases and self.is_same(memory, known):
@@ -78,16 +80,16 @@ class RecordIdentities:
         """The one memory that an alias names."""
         try:
             return self.store.get(alias)
-        except InvalidInput:  # of several
+        except InvalidInput:  # the alias names several memories
             return None
 
     def aliases(self, memory: Memory) -> tuple[str, ...]:
-        """What a record of this origin may be called here; a time tells apart two that had the same id one after the other."""
+        """The aliases of a record from this origin; its creation time distinguishes records that had the same id one after the other."""
         name = self.reading.name_of(memory.id)
         return (f"{name}@{memory.created:%Y%m%dT%H%M%S}", name) if memory.created else (name,)
 
     def is_same(self, memory: Memory, known: Memory) -> bool:
-        """Whether a memory here is the one that a record describes. Two stores give one id to different memories."""
+        """Whether a record describes this stored memory. Two stores may give the same id to different memories."""
         began = self.as_exported(known).created
         if memory.created is not None and began is not None and memory.created != began:
             return False
@@ -97,12 +99,12 @@ class RecordIdentities:
             return True
         if memory.created != began:
             return False
-        # Two directories may well have begun on one day; they share a moment only if one is a copy of the other.
+        # Two directories may have been created on the same day; the same time of day means that one is a copy of the other.
         has_time = memory.created is not None and memory.created.timetz() != MIDNIGHT
         return not self.reading.whole or has_time or self._has_said(memory, known)
 
     def _has_said(self, memory: Memory, known: Memory) -> bool:
-        """Whether a memory here has, or once had, the words of a record."""
+        """Whether a stored memory has, or once had, the words of a record."""
         if self.reading.projection is None:
             return (memory.statement, memory.scope) == (known.statement, known.scope)
         if memory.statement == known.statement:
@@ -111,13 +113,13 @@ class RecordIdentities:
         return any(image is not None and image.statement == memory.statement for image in images)
 
     def as_exported(self, known: Memory) -> Memory:
-        """A memory here as the format of this import would tell it."""
+        """A stored memory as the format of this import would represent it."""
         return self.reading.projection.as_exported(known) if self.reading.projection is not None else known
 
     # -- names
 
     def id_here(self, name: str) -> str:
-        """What a record's id is here; "" if it is not known yet. An id of PLUR's means nothing outside its store."""
+        """The id of a record in this store; "" if it is not known yet. A PLUR id is meaningless outside its store."""
         if name in self.here:
             return self.here[name]
         if name in self.wanted:
@@ -130,7 +132,7 @@ class RecordIdentities:
         return self.here[name]
 
     def own_alias(self, record: Memory, taken: bool) -> tuple[str, ...]:
-        """The aliases by which the record is found next time, unless its id is enough."""
+        """The aliases by which a later import finds the record, unless its id is enough."""
         has_id = OWN_ID.fullmatch(record.id) is not None
         if not taken and has_id and not self.reading.whole:
             return ()
@@ -145,39 +147,39 @@ class RecordIdentities:
         """Whether an alias is an id, a name or an alias of another memory."""
         try:
             found = self.store.get(alias)
-        except InvalidInput:  # of several
+        except InvalidInput:  # the alias names several memories
             return True
         owner = found.id if found is not None else self.by_alias.get(alias, memory_id)
         return owner != memory_id
 
 
 def referenced_ids(memory: Memory) -> set[str]:
-    """Every id that a memory names."""
+    """Every id that a memory refers to."""
     links = {link.target for link in memory.associations if not is_document_link(link)}
     return {*links, *memory.supersedes, memory.superseded_by, memory.lineage} - {""}
 
 
 def is_document_link(link: Association) -> bool:
-    """Whether a link of PLUR's leads to a document, whose path is no id."""
+    """Whether a PLUR link leads to a document, whose path is not an id."""
     return bool(link.extra.get("target_type", "engram") != "engram")
 
 
 CLAIMING = (CONTRADICTS, MAY_SUPERSEDE)
-"""The types of links that claim something about the memory they lead to."""
+"""The types of links that make a claim about their target."""
 _JUDGED_FIELDS = frozenset((
     "statement", "situation", "form", "type", "context", "rationale", "domain", "trigger_context", "tags", "cues", "entities", "anchors",
 ))  # fmt: skip
-"""The fields that decide whether somebody has to approve a memory."""
+"""The fields that determine whether a person must approve a memory."""
 
 
 _LOCAL_FIELDS = ("source", "learned_by", "pinned", "verification", "critical_slot")
-"""What only this store says of a memory."""
+"""Fields that only this store sets."""
 _USE_FIELDS = ("policy_class", "feedback", "derivation_count", "activation")
-"""What a file says only where the whole of another store is merged with ours, and which lifts no evidence there."""
+"""Fields taken from a file only when a whole store is merged; they do not raise a memory above evidence."""
 
 
 def without_trust_claims(memory: Memory, source: str, *, keeps_use: bool, now: datetime) -> Memory:
-    """A record as what it is, the word of a file; the source it claims is kept to be shown and exported."""
+    """A record with the file as its source; the source it claims is kept for display and export."""
     claims: dict[str, Any] = {} if keeps_use else {
         "policy_class": "", "feedback": Feedback(), "derivation_count": 1, "activation": Activation(last_accessed=now),
     }  # fmt: skip
@@ -190,7 +192,7 @@ def without_trust_claims(memory: Memory, source: str, *, keeps_use: bool, now: d
 
 
 def with_local_fields(record: Memory, known: Memory, *, keeps_use: bool) -> Memory:
-    """A record of a memory that is here, with what only this store says of it."""
+    """A record of a stored memory, with the fields that only this store sets."""
     ours = known.extra.get(CLAIMED_SOURCE, "")
     theirs = record.extra.get(CLAIMED_SOURCE, "")
     claimed = theirs if known.learned_by == IMPORTED and theirs != known.source else ours
@@ -203,7 +205,7 @@ def with_local_fields(record: Memory, known: Memory, *, keeps_use: bool) -> Memo
 
 
 def _claimed_source(memory: Memory, source: str) -> str:
-    """The source a record claims; one that was imported before may say which it had there."""
+    """The source a record claims; a record imported before may name its original source."""
     before = memory.extra.get(CLAIMED_SOURCE)
     if isinstance(before, str) and before and memory.source.partition(":")[0] in ("", IMPORTED):
         return before
@@ -216,7 +218,7 @@ def _with_claim(memory: Memory, claimed: Any) -> dict[str, Any]:
 
 
 def has_same_content(one: Memory, other: Memory) -> bool:
-    """Whether nothing differs that decides whether somebody has to approve a memory."""
+    """Whether two memories agree in every field that determines whether a person must approve them."""
     return _judged_texts(one) == _judged_texts(other)
 
 
@@ -226,30 +228,30 @@ def _judged_texts(memory: Memory) -> dict[str, str]:
 
 @dataclass(slots=True)
 class RecordOrigin:
-    """Tells what one import brought from what was here, and notes what a record says of the latter."""
+    """Separates what one import added from older memories, and notes the claims that records make about the latter."""
 
     store: Store
     ids: RecordIdentities
     source: str
     added: Mapping[str, Memory]
-    """What this import has added so far, by the id it has here."""
+    """The memories this import has added so far, by their ids in this store."""
     settled: set[str] = field(default_factory=set)
-    """The ids of records whose turn is over."""
+    """The ids of records that have been processed."""
     reported: set[str] = field(default_factory=set)
-    """The memories whose links to others were reported."""
+    """The memories whose links to others have been reported."""
     _notices: list[str] = field(default_factory=list)
 
     def take_notices(self) -> tuple[str, ...]:
-        """What was left out of records since this was asked last."""
+        """The notices about omitted parts of records since the last call."""
         notices, self._notices = tuple(self._notices), []
         return notices
 
     def own_names(
         self, memory: Memory, record: Memory, others: dict[str, str], postpone: Callable[[], None]
     ) -> dict[str, str]:
-        """The ids a record may make claims about, as they are here; all that it may not name at all is taken out of `others`.
+        """The ids, in this store, about which a record may make claims; ids it may not name at all are removed from `others`.
 
-        A record that says what a memory here says is that memory: it may be linked to, and nothing is claimed about it.
+        A record that repeats a stored memory is that memory: records may link to it but make no claims about it.
         """
         known = self.store.get(memory.id) if others else None
         stated = set() if known is None else referenced_ids(known)
@@ -260,7 +262,7 @@ class RecordOrigin:
                 own[name] = new
             elif name in self.ids.wanted and name not in self.settled and self.store.get(new) is None:
                 if name in _claimed_ids(record):
-                    postpone()  # it may come yet
+                    postpone()  # it may still come
             elif name not in self.ids.wanted:
                 foreign.append(name)
                 del others[name]
@@ -271,14 +273,14 @@ class RecordOrigin:
         return own
 
     def without_foreign_key(self, memory: Memory, other: Memory) -> Memory:
-        """A record without the conflict key that it shares with a memory from elsewhere."""
+        """A record without its conflict key, if a memory from elsewhere has the same one."""
         self._notices.append(
             f"has the conflict key of {other.id}, which did not come from {self._name}; imported without it"
         )
         return memory.replace(conflict_key="")
 
     def is_from_here(self, memory_id: str) -> bool:
-        """Whether an id is that of a memory which came from this place, or of a record there that never came."""
+        """Whether an id belongs to a memory from this origin, or to a record there that never arrived."""
         place = f"{self.ids.reading.origin}/" if self.ids.reading.origin else ""
         if memory_id in self.added or (place and memory_id.startswith(place)):
             return True
@@ -288,7 +290,7 @@ class RecordOrigin:
         return known.source == self.source or (bool(place) and any(one.startswith(place) for one in known.aliases))
 
     def is_own_lineage(self, lineage: str, memory: Memory, others: Mapping[str, str], own: Mapping[str, str]) -> bool:
-        """Whether no version in a record's lineage came from elsewhere."""
+        """Whether all versions in a record's lineage come from this origin."""
         if not lineage or self.ids.id_here(lineage) == memory.id or lineage in own:
             return True
         if lineage in others or OWN_ID.fullmatch(lineage):
@@ -302,6 +304,6 @@ class RecordOrigin:
 
 
 def _claimed_ids(memory: Memory) -> set[str]:
-    """The ids that a memory claims something about."""
+    """The ids about which a memory makes claims."""
     links = {link.target for link in memory.associations if link.type in CLAIMING}
     return {*links, *memory.supersedes, memory.superseded_by, memory.lineage}

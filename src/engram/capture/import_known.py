@@ -1,5 +1,6 @@
-"""A record that is here already: what of it to adopt, and what a person has to approve first.
-The report says what an import did with each record."""
+"""Imports of records that are already stored: which changes to adopt, and which a person must approve first.
+The report lists the outcome of every record.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -29,36 +30,36 @@ OutcomeKind = Literal["created", "updated", "unchanged", "skipped"]
 
 
 class RecordOutcome(NamedTuple):
-    """What becomes of one record."""
+    """The outcome for one record."""
 
     kind: OutcomeKind
     memory_id: str = ""
-    """The memory it is here."""
+    """The id of the memory in this store."""
     memory: Memory | None = None
-    """What to write, if anything."""
+    """The memory to write, if any."""
     reason: str = ""
-    """Why it is skipped."""
+    """Why the record is skipped."""
     notices: tuple[str, ...] = ()
-    """What of it was left out."""
+    """The parts that were left out."""
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What happened to each record, by id here; every skipped one with its reason."""
+    """The outcome of each record, by its id in this store; every skipped record has a reason."""
 
     created: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    """What is known already: the same record, or a memory with the same words."""
+    """Records already stored, as the same record or as a memory with the same words."""
     waiting: list[str] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
-    """The active ones that give no directions until a person confirms them."""
+    """Active memories that are never directives until a person confirms them."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     notices: list[tuple[str, str]] = field(default_factory=list)
-    """What was left out of records that are not skipped, such as a link to a memory that is not the file's."""
+    """Parts left out of imported records, such as a link to a memory that the file does not own."""
     not_read: tuple[str, ...] = ()
     unseen: dict[str, int] = field(default_factory=dict)
-    """Scopes that a plain question asked here does not look into, and how many memories came into each."""
+    """Scopes that a plain query from here does not search, and the number of memories imported into each."""
 
     def add(self, label: str, outcome: RecordOutcome) -> None:
         """Count one record."""
@@ -82,12 +83,12 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(slots=True)
 class KnownRecords:
-    """Decides about the records of one import that are memories here."""
+    """Decides about the records of one import that are already stored."""
 
     run: ImportRun
 
     def outcome(self, record: Memory, known: Memory, memories: LockedMemories) -> RecordOutcome:
-        """What becomes of a record that is a memory here."""
+        """The outcome for a record that is already stored."""
         if self.run.trusted:
             return self._merge_record(record, known)
         known = self._newest(known) if record.status in OPEN_STATUSES else known
@@ -95,14 +96,14 @@ class KnownRecords:
         return self._review_change(outcome, known, memories) if outcome.memory is not None else outcome
 
     def _newest(self, known: Memory) -> Memory:
-        """The version that a person approved in place of an imported memory, where this file proposed it."""
+        """The version that replaced an imported memory with a person's approval, if this file proposed it."""
         heir = self.run.store.get(known.superseded_by) if known.status == "superseded" and known.superseded_by else None
         return heir if heir is not None and heir.learned_by == IMPORTED and heir.source == self.run.source else known
 
-    # -- what a person has to approve
+    # -- changes that a person must approve
 
     def _review_change(self, outcome: RecordOutcome, known: Memory, memories: LockedMemories) -> RecordOutcome:
-        """What a change that nobody vouches for becomes: a candidate in place of the memory, where somebody has to approve it."""
+        """The outcome for a change from an unvouched file: a candidate that would replace the memory, if a person must approve it."""
         changed = outcome.memory
         assert changed is not None
         dead = known.status in ("rejected", "retired")
@@ -137,22 +138,22 @@ class KnownRecords:
         return RecordOutcome("created" if waiting is None else "updated", new.id, new)
 
     def _waiting_change(self, known: Memory, memories: LockedMemories) -> Memory | None:
-        """The change of a memory that this file proposed before, if it waits as the file had it."""
+        """The change that this file proposed before for a memory, if it still waits."""
         proposals = self.run.proposals
         before = memories.get(proposals[known.id].id) if known.id in proposals else None
         return before if before is not None and (before.status, before.learned_by) == ("candidate", IMPORTED) else None
 
     def _identity(self, changed: Memory, waiting: Memory | None, memories: LockedMemories) -> dict[str, Any]:
-        """The identity of a proposed change: that of the one which waits already, or a new one."""
+        """The identity of a proposed change: that of the waiting one, or a new one."""
         if waiting is not None:
             return {"id": waiting.id, "name": waiting.name, "aliases": waiting.aliases, "created": waiting.created}
         name = memories.free_name(slug(changed.situation or changed.statement), changed.scope)
         return {"id": memories.new_id(self.run.clock()), "name": name, "aliases": ()}
 
-    # -- what changed
+    # -- changed records
 
     def _merge_record(self, record: Memory, known: Memory) -> RecordOutcome:
-        """The memory as a record of it would have it."""
+        """The memory with the changes of its record."""
         run = self.run
         record = record.replace(imported_at=known.imported_at)
         if not run.trusted:
@@ -160,17 +161,15 @@ class KnownRecords:
         if run.reading.projection is not None:
             record = self._complete_record(record, known)
         elif not run.trusted and record.id in run.held and known.status in ANSWERING_STATUSES:
-            record = record.replace(status=known.status)  # whether its words wait is decided once it differs
+            record = record.replace(status=known.status)  # whether the words need approval is decided once they differ
         vouched = run.trusted and trust_rank(record) > trust_rank(known)
         if run.reading.whole and (run.reading.projection is not None or not vouched):
-            if has_same_fields(
-                self._as_local(record, known), known
-            ):  # the usual case, and reading a history takes long
+            if has_same_fields(self._as_local(record, known), known):  # the usual case; reading a history is slow
                 return RecordOutcome("unchanged", known.id)
             history = run.store.history(known.id)
             if run.ids.exported_at is not None:
                 return self._merge_by_field(record, known, _images_since(history, run.ids.exported_at))
-            if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
+            if history and history[0].op == IMPORT:  # if older images were pruned, the import is unknown
                 return self._merge_by_field(record, known, history)
         return self._take_newer(record, known, vouched)
 
@@ -193,7 +192,7 @@ class KnownRecords:
         )
 
     def _add_missing_links(self, record: Memory, known: Memory) -> RecordOutcome:
-        """A memory whose record says the same, with the links that an interrupted import did not get to."""
+        """An unchanged memory, with links that an interrupted import did not set."""
         unchanged = RecordOutcome("unchanged", known.id)
         linked = missing_links(self._as_local(record, known), known)
         if linked == known or self._protection(known):
@@ -206,7 +205,7 @@ class KnownRecords:
         return RecordOutcome("updated", known.id, linked) if linked != known else unchanged
 
     def _complete_record(self, record: Memory, known: Memory) -> Memory:
-        """A record of a format that knows fewer fields, with ours where it says nothing or just what we would say in it."""
+        """A record of a format with fewer fields, completed with the stored values where the format has none or states the same."""
         projection = self.run.reading.projection
         assert projection is not None
         stated, linked = (
@@ -223,12 +222,12 @@ class KnownRecords:
         return known.replace(id=record.id, **{name: getattr(linked, name) for name in (*differing, *vouched)})
 
     def _as_local(self, record: Memory, known: Memory) -> Memory:
-        """A record as the memory it is here; one that was completed has its links already."""
+        """A record as the stored memory; a completed record already has its links."""
         record = record.replace(id=known.id, name=known.name, aliases=known.aliases)
         return record if self.run.reading.projection is not None else self.run.links.resolve_links(record, record)
 
     def _merge_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> RecordOutcome:
-        """Our memory with what changed there since it was imported, if anything did."""
+        """The stored memory with the fields that changed in the source since the import, if any."""
         images = [image for image in history if image.memory is not None]
         if self.run.reading.projection is not None:
             images = [replace(image, memory=self._as_stated(image.memory)) for image in images if image.memory]
@@ -242,18 +241,18 @@ class KnownRecords:
         return RecordOutcome("updated", known.id, merged.replace(updated=self.run.clock()), notices=notices)
 
     def _as_stated(self, memory: Memory) -> Memory:
-        """A memory with the fields that the format states as it states them."""
+        """A memory with the format's fields as the format represents them."""
         projection = self.run.reading.projection
         assert projection is not None
         stated = projection.as_exported(memory)
         return memory.replace(**{name: getattr(stated, name) for name in projection.fields})
 
     def _accept_source(self, record: Memory, known: Memory) -> RecordOutcome:
-        """What came as evidence, once a person vouches for where it came from."""
+        """Accept an imported memory's claimed source, because a person vouches for the file."""
         stamped = {name: getattr(record, name) for name in ("source", "learned_by", "verification", "pinned", "status")}
         return RecordOutcome("updated", known.id, known.replace(**stamped, updated=self.run.clock()))
 
-    # -- why a memory stays
+    # -- protected memories
 
     def add_cues(self, record: Memory, known: Memory) -> RecordOutcome:
         """Add a duplicate record's cues to the stored memory, if the file may change it."""
@@ -263,9 +262,9 @@ class KnownRecords:
         return RecordOutcome("updated", known.id, known.replace(cues=more, updated=self.run.clock()))
 
     def _protection(self, known: Memory) -> str:
-        """Why no file may change a memory, or "": it is a team's, or a more trusted source said it."""
+        """Why no file may change a memory ("" if one may): it belongs to a team, or its source is more trusted."""
         if known.id not in self.run.added and not self.run.store.own_ids([known.id]):
-            # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
+            # The team's file is committed with the code, so a personal import must not end up in it.
             return "belongs to a team's store; `engram update` changes it there"
         if not self.run.trusted and not may_replace(self.run.source, known):
             return f"was stored by {origin_of(known)}, which a file cannot overwrite; {_HOW_TO_VOUCH}"
@@ -284,6 +283,6 @@ def _skip_record(reason: str, notices: tuple[str, ...] = ()) -> RecordOutcome:
 
 
 def _images_since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
-    """The images of a memory since a moment, first the one that was current then."""
+    """The images of a memory since a time, starting with the one current then."""
     first = max((number for number, image in enumerate(history) if image.at <= moment), default=0)
     return history[first:]

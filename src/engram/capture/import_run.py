@@ -1,5 +1,8 @@
-"""What the steps of one import share: the decisions made here, which no file takes back, the comparison of a record
-with what is stored, and the links among records, whose ids may be others here."""
+"""Shared steps of an import.
+
+These are the local decisions that no file overrides, the comparison of a record with the stored memory, and the links
+among records, whose ids may differ in this store.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -36,31 +39,31 @@ class LocalDecisions:
 
     store: Store
     _out: dict[ContentKey, Recurrence] = field(default_factory=dict)
-    """What a person rejected or retired, by the content and scope of what says the same."""
+    """The rejected or retired memory that each looked-up memory repeats, by content and scope."""
 
     def look_up(self, memories: Sequence[Memory]) -> None:
-        """Find out which of these say what a person rejected, in any words and anywhere in the memory, or retired."""
+        """Find which of these memories repeat one that a person rejected (in any words, in any part of the memory) or retired."""
         found = Withdrawals(self.store).find_recurrences(memories, inside=True)
         by_identity = {id(memory): memory for memory in memories}
         self._out |= {content_key(by_identity[i]): out for i, out in found.items()}
 
     def find_rejected(self, memory: Memory) -> Recurrence | None:
-        """The memory that a person rejected here and that surely says the same as one of those looked up."""
+        """The memory that a person rejected here and that a looked-up memory certainly repeats."""
         out = self._out.get(content_key(memory))
         return out if out is not None and out.is_sure and out.memory.status == "rejected" else None
 
     def is_withdrawn(self, memory: Memory, known: Memory) -> bool:
-        """Whether a person rejected or retired, as another memory than the known one, what one of those looked up says."""
+        """Whether a looked-up memory repeats one, other than `known`, that a person rejected or retired."""
         out = self._out.get(content_key(memory))
         return out is not None and out.memory.id != known.id
 
     def needs_person(self, memory: Memory) -> bool:
-        """Whether a person retired what one of those looked up says, or likely rejected it: they are asked again."""
+        """Whether a looked-up memory repeats a retired one, or probably a rejected one, so that a person must decide again."""
         out = self._out.get(content_key(memory))
         return out is not None and (out.memory.status == "retired" or not out.is_sure)
 
     def has_status_decision(self, known: Memory) -> bool:
-        """Whether a decision here, and not only imports, ever changed the status of a memory."""
+        """Whether any decision here other than an import changed the status of a memory."""
         changes = (
             later
             for earlier, later in pairwise(self.store.history(known.id))
@@ -70,7 +73,7 @@ class LocalDecisions:
 
 
 def content_key(memory: Memory) -> ContentKey:
-    """The key by which the content of a memory is found again."""
+    """The key under which a memory's content is looked up."""
     return content_hash(memory.statement), memory.scope
 
 
@@ -79,7 +82,7 @@ def _image_status(image: Image) -> str:
 
 
 def says_the_same(theirs: Memory, ours: Memory) -> bool:
-    """Whether two records say the same, apart from what this store adds and what use and links do."""
+    """Whether two records have the same content, ignoring what this store, use and links add."""
     return _comparable_fields(
         theirs.replace(status=ours.status) if ours.status == "candidate" else theirs
     ) == _comparable_fields(ours)
@@ -98,16 +101,16 @@ def _comparable_fields(memory: Memory) -> dict[str, Any]:
 _NOT_COMPARED = frozenset({"id", "name", "aliases", "version", "updated", "associations", "imported_at"})
 _COMPARED = tuple(field.name for field in fields(Memory) if field.name not in _NOT_COMPARED)
 _OF_USE = frozenset({"activation"})
-"""What each program learns from its own use; that both changed it is no conflict."""
+"""Fields that each program updates by its own use; different values are not a conflict."""
 
 
 def has_same_fields(theirs: Memory, ours: Memory) -> bool:
-    """Whether there is nothing to merge: every field of two memories is the same, links included."""
+    """Whether all fields of two memories are the same, links included, so that there is nothing to merge."""
     return all(getattr(theirs, name) == getattr(ours, name) for name in (*_COMPARED, "associations"))
 
 
 def missing_links(theirs: Memory, ours: Memory, before: Sequence[Memory] = ()) -> Memory:
-    """Our memory with the links of theirs that it lacks, apart from those that an earlier version of ours had."""
+    """Our memory with the links of theirs that it lacks, except links that an earlier version of ours had."""
     versions = (ours, *before)
     linked = {(link.target, link.type) for version in versions for link in version.associations}
     replaced = {earlier for version in versions for earlier in version.supersedes}
@@ -123,9 +126,9 @@ def missing_links(theirs: Memory, ours: Memory, before: Sequence[Memory] = ()) -
 
 
 def merge_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
-    """Our memory with what changed in theirs since it was imported, and the fields that both changed, of which ours stays.
+    """Our memory with their changes since the import, and the fields that both changed, which keep our values.
 
-    The journal tells the two apart: what an import wrote is what the other store said; what another decision changed is ours.
+    The journal separates the two: imports recorded the other store's values, and any other decision is our change.
     """
     before = _changed_here(history)
     adopted: dict[str, Any] = {}
@@ -139,14 +142,14 @@ def merge_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tu
         elif value != before[name] and name not in _OF_USE:
             conflicts.append(name)
     links = theirs.associations
-    if "associations" in before:  # links were made, reinforced or removed here: ours, and those of theirs that are new
+    if "associations" in before:  # links were changed here, so keep ours and add only their new ones
         known = {(link.target, link.type) for image in history if image.memory for link in image.memory.associations}
         links = (*ours.associations, *(link for link in links if (link.target, link.type) not in known))
     return ours.replace(**adopted, associations=links), conflicts
 
 
 def _changed_here(images: Sequence[Image]) -> Mapping[str, Any]:
-    """The fields that somebody changed here, each with the value it had before."""
+    """The fields changed here, each with its original value."""
     changed: dict[str, Any] = {}
     for earlier, later in pairwise(images):
         if later.op != IMPORT:
@@ -158,24 +161,24 @@ def _changed_here(images: Sequence[Image]) -> Mapping[str, Any]:
 
 
 IMPORT_BATCH_SIZE = 500
-"""Memories per decision: bounds how long other writers wait."""
+"""Memories per decision; bounds how long other writers wait."""
 
 
 @dataclass(slots=True)
 class RecordLinks:
-    """Sets the links of records to the ids that those they name have here."""
+    """Translates the ids in records' links to ids in this store."""
 
     store: Store
     ids: RecordIdentities
     added: Mapping[str, Memory]
-    """What this import has added so far, by the id it has here."""
+    """The memories this import has added so far, by their ids in this store."""
     origin: RecordOrigin | None = None
-    """What a record may speak of; None if a person vouches for the file."""
+    """Limits which memories a record may refer to; None if a person vouches for the file."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
-    """Records that were written before the new ids of all they link to were known."""
+    """Records written before all their links could be resolved."""
 
     def resolve_links(self, memory: Memory, record: Memory) -> Memory:
-        """The memory with every id it names as it is here; what is not known yet is left out until `complete`."""
+        """The memory with every id it refers to translated; unknown ids are left out until `complete`."""
         ids = {name: self.ids.id_here(name) for name in referenced_ids(record)}
         if not all(ids.values()):
             self.unlinked[memory.id] = record
@@ -198,7 +201,7 @@ class RecordLinks:
         )
 
     def complete(self, name: str, actor: str, clock: Callable[[], datetime]) -> None:
-        """Set the links of what was written before all ids were known."""
+        """Set the links of records that were written before all ids were known."""
         records, self.unlinked = self.unlinked, {}
         ids = list(records)
         for start in range(0, len(ids), IMPORT_BATCH_SIZE):
@@ -223,13 +226,13 @@ OPEN_STATUSES = (*LIVE_STATUSES, "candidate")
 
 
 def source_of(name: str) -> str:
-    """The source in the journal of what a file brings, and of its memories."""
+    """The source, in the journal and in memories, of a file's records."""
     return f"{IMPORTED}:{name}"
 
 
 @dataclass(slots=True)
 class ImportRun:
-    """One import into one store: how it is done, and what it has added so far."""
+    """One import into one store: its settings, and the memories it has added so far."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -244,21 +247,21 @@ class ImportRun:
     links: RecordLinks
     decisions: LocalDecisions
     added: dict[str, Memory]
-    """What this import has added so far, by the id it has here."""
+    """The memories this import has added so far, by their ids in this store."""
     by_content: dict[ContentKey, str] = field(default_factory=dict)
-    """The same by content and scope."""
+    """The ids of these memories, by content and scope."""
     held: set[str] = field(default_factory=set)
-    """Records that wait for review here, and are current where they come from."""
+    """Records that wait for review here although they are current in their source."""
     _proposals: dict[str, Memory] | None = None
 
     @property
     def actor(self) -> str:
-        """Who decides, for the journal: the file, unless a person vouches for it."""
+        """The actor for the journal: the file, or "human" if a person vouches for it."""
         return "human" if self.trusted else self.source
 
     @property
     def proposals(self) -> dict[str, Memory]:
-        """The changes that earlier imports of this file proposed and that still wait, by the memory that each would supersede."""
+        """Changes proposed by earlier imports of this file that still wait, by the memory each would supersede."""
         if self._proposals is None:
             waiting = self.store.listing(Filters(statuses=("candidate",)))
             ours = (one for one in waiting if one.learned_by == IMPORTED and one.source == self.source)
@@ -266,20 +269,20 @@ class ImportRun:
         return self._proposals
 
     def needs_approval(self, memory: Memory) -> bool:
-        """Whether a person has to approve what a memory says."""
-        # The checksum in an origin may decode to anything.
+        """Whether a person must approve a memory."""
+        # The checksum in an origin could decode to arbitrary text.
         memory = memory.replace(aliases=tuple(map(without_origin, memory.aliases)))
         if self.candidates or injection_problem(memory):
             return True
         return not self.trusted and (tier_of(memory) > 1 or bool(particular_problem(memory, LABEL_FIELDS)))
 
     def twin(self, record: Memory, key: ContentKey, memories: LockedMemories) -> str:
-        """The memory that says exactly this, symbols included, or ""."""
+        """The id of a memory with exactly this text, including symbols; "" if there is none."""
         known = self.added.get(self.by_content.get(key, "")) or memories.exact(*key)
         return known.id if known is not None and same_text(known.statement, record.statement) else ""
 
     def free_aliases(self, record: Memory, memory_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """A record's aliases without those of other memories here, and a notice of these: no file makes a name ambiguous."""
+        """A record's aliases without those of other memories, and a notice about the omitted ones; a file must not make a name ambiguous."""
         taken = [alias for alias in record.aliases if self.ids.is_taken(alias, memory_id)]
         free = tuple(alias for alias in record.aliases if alias not in taken)
         if not taken:

@@ -1,5 +1,6 @@
 """The formats that `engram import` reads: how each is recognised, and which module of `dialects/` reads it.
-The files of a folder that an import does not read are named, so that none is left out without a word."""
+Files in a folder that an import does not read are reported, so that none is left out silently.
+"""
 
 import os
 from collections import defaultdict
@@ -13,13 +14,13 @@ from engram.model.memory import Memory
 from engram.text.display import format_count
 
 MAX_NAMED_KINDS = 8
-"""Kinds of files that are named; the rest is counted."""
+"""Kinds of files that are listed; the others are only counted."""
 MAX_NAMES_PER_KIND = 3
 """Names per kind."""
 
 
 def unread_files(folder: Path, is_read: Callable[[Path], bool]) -> list[str]:
-    """The other files in a folder and below it, by kind: how many there are, and the names of the first."""
+    """The unread files in a folder and below it, by kind, each with the number of files and the first few names."""
     kinds: defaultdict[str, list[str]] = defaultdict(list)
     for file in _visible_files(folder):
         if not is_read(file):
@@ -31,7 +32,7 @@ def unread_files(folder: Path, is_read: Callable[[Path], bool]) -> list[str]:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """The files of a folder and below it, hidden ones left out; links to folders are not followed."""
+    """The files in a folder and below it, without hidden ones; links to folders are not followed."""
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(place, name) for name in names if not name.startswith("."))
@@ -46,7 +47,7 @@ def _describe_kind(suffix: str, names: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a caller may ask of a reader."""
+    """The options that a caller may give a reader."""
 
     packs: bool = False
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +66,10 @@ class ImportFormat:
 def read(
     path: Path, *, packs: bool = False, format_: str = "", mapping: Mapping[str, str] | None = None
 ) -> ImportSource:
-    """Read a path; single bad records and files are named, not fatal. Raises `NotFound`, `InvalidInput` and `StoreError`."""
+    """Read a path; bad records and files are reported and skipped.
+
+    Raises `NotFound`, `InvalidInput` and `StoreError`.
+    """
     if format_ and format_ not in FORMATS:
         raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join((*FORMATS, *CHATS))}, or leave it out")
     if not path.exists():
@@ -79,7 +83,7 @@ def read(
 
 
 def detect_format(path: Path) -> str:
-    """The name of the format that a path has. Raises `InvalidInput` if it has none."""
+    """The format of a path, by name. Raises `InvalidInput` if it has none."""
     found = next((one.name for one in FORMATS.values() if one.detect(path)), "")
     if not found:
         raise InvalidInput(f"No known format found in {path}; `engram import --help` lists them")
@@ -87,7 +91,7 @@ def detect_format(path: Path) -> str:
 
 
 def is_chats(path: Path, format_: str) -> bool:
-    """Whether to read a path as chats, whose facts are harvested instead of imported."""
+    """Whether a path contains chats, whose facts are harvested instead of imported."""
     from engram.capture.transcripts.chat_exports import is_chat_export
 
     return format_ in CHATS if format_ else path.suffix.lower() == ".zip" or is_chat_export(path)
@@ -212,7 +216,7 @@ def _read_records(path: Path, options: ReadOptions) -> ImportSource:
     if options.mapping:
         return _read_table(path, options)
     source = read_record_files(path)
-    if path.is_dir() and not (path / "store.json").is_file():  # what else a store contains is no record
+    if path.is_dir() and not (path / "store.json").is_file():  # the other contents of a store are not records
         if notes := _count_of_notes(path):
             source.not_read.append(f"{path.name}: {notes} Markdown files; `--format markdown` imports them")
         source.not_read += unread_files(path, lambda file: file.suffix.lower() in (*SUFFIXES, ".md"))
@@ -262,7 +266,7 @@ FORMATS: dict[str, ImportFormat] = {
         ImportFormat("markdown", _is_markdown, _read_markdown),
     )
 }
-"""Every format by name, in the order in which a path is tried."""
+"""Every format by name, in the order in which they are tried."""
 CHATS = ("chatgpt", "claude")
 """Exports of conversations; `Engram.import_chats` reads them."""
 _MAPPED = ("csv", "engram", "json")

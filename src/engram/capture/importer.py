@@ -1,5 +1,6 @@
-"""Imports records from elsewhere: those that this store does not have yet, and what changed in those it has.
-What a file says about trust counts only if the person at the terminal vouches for the file."""
+"""Imports records: those that this store lacks, and changes to those it has.
+A file's claims about trust count only if the person at the terminal vouches for it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -44,12 +45,12 @@ _MAX_ID_CHARS = 500
 
 @dataclass(slots=True)
 class RecordDrafts:
-    """Makes memories of the records of one import."""
+    """Converts the records of one import to memories."""
 
     run: ImportRun
 
     def draft(self, record: "Memory | Mapping[str, Any]") -> Memory:
-        """The memory a record describes. Raises `EngramError` or what its fields raise if it is none that may be stored."""
+        """The memory a record describes. Raises `EngramError`, or an error from its fields, if it cannot be stored."""
         memory = self._stamp_provenance(without_invisible(self._memory(record)))
         readable_image(memory if memory.id else memory.replace(id="the record"))
         return memory
@@ -66,7 +67,7 @@ class RecordDrafts:
             raise InvalidInput(problem)
 
     def hold_for_review(self, memory: Memory) -> Memory:
-        """The memory as a candidate, if somebody has to approve what it says."""
+        """The memory; a candidate if a person must approve it."""
         may_answer = memory.status in (LIVE_STATUSES if self.run.trusted else ANSWERING_STATUSES)
         if not may_answer or not self.run.needs_approval(memory):
             return memory
@@ -74,13 +75,13 @@ class RecordDrafts:
         return memory.replace(status="candidate")
 
     def _id_problem(self, memory: Memory) -> str:
-        """Why an id of another tool cannot become an alias; "" if it can."""
+        """Why an id from another tool cannot become an alias; "" if it can."""
         if self.run.reading.projection is None or (memory.id.isprintable() and len(memory.id) <= _MAX_ID_CHARS):
             return ""
         return f"its id has more than {_MAX_ID_CHARS} characters, or one that cannot be shown"
 
     def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
-        """The memory a record describes; one without an id begins now."""
+        """The memory a record describes; one without an id is created now."""
         now = self.run.clock()
         refuse_deep(record.extra if isinstance(record, Memory) else record, "the record")
         if not isinstance(record, Memory):
@@ -91,7 +92,7 @@ class RecordDrafts:
         return record.replace(scope=parse_scope(record.scope), created=record.created or now, decay_days=days)
 
     def _stamp_provenance(self, memory: Memory) -> Memory:
-        """The memory as the file's word; if a person vouches for the file, as what it says of itself."""
+        """The memory with the file as its source, or with its own claims if a person vouches for the file."""
         run = self.run
         if not run.trusted:
             memory = memory.replace(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
@@ -103,7 +104,7 @@ class RecordDrafts:
         return memory.replace(verification=CONFIRMED) if vouched else memory
 
     def _foreign_evidence(self, memory: Memory) -> tuple[Evidence, ...]:
-        """Its evidence without what was said here: a file does not make that its own, to be quoted and purged along with it."""
+        """Its evidence without events of this store; a file must not claim those, to be quoted and purged with its memory."""
         store = self.run.store
         known = self.run.ids.find_known(memory, store.get(memory.id)) if memory.id else None
         ours = {evidence.event for evidence in known.evidence} if known is not None else set()
@@ -111,12 +112,12 @@ class RecordDrafts:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a record is no memory."""
+    """Why a record cannot become a memory."""
     return str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
 
 
 def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
-    """A memory from fields named as callers name them; keys that are none of a memory's are kept as they are."""
+    """A memory from fields named as callers name them; unknown keys are kept as they are."""
     own = {key: value for key, value in record.items() if key in _MEMORY_FIELDS or key in FIELD_ALIASES}
     extra = {key: value for key, value in record.items() if key not in own}
     memory_id = str(own.pop("id", "") or "")
@@ -127,7 +128,7 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
 
 
 class PlacedRecord(NamedTuple):
-    """A record as a memory, and where it was read."""
+    """A record as a memory, and its position in the file."""
 
     place: str
     memory: Memory
@@ -137,29 +138,30 @@ class PlacedRecord(NamedTuple):
 class Importer:
     """Imports files into one store.
 
-    Ids stay where they can, so that a second import finds what the first one brought. Where an id is taken here, the
-    record gets another, and an alias that names the store it came from and its id there. Records that need a new id are
-    written first, so that the links of the others are complete; links among the renamed ones are set at the end.
+    Records keep their ids if possible, so that a second import finds them. If an id is already taken, the record gets a
+    new one, and an alias that names its source store and its id there. Records that need a new id are written first, so
+    that the links of the others are complete; links among the renamed ones are set at the end.
 
-    A record that was changed later elsewhere replaces ours; an older one does not. PLUR's times do not tell which is
-    newer, so its records are merged field by field. Nothing a file says about trust counts (who said it, that a person
-    confirmed or pinned it), and it replaces nothing that a more trusted source said, unless the person at the terminal
-    vouches for the file.
+    A record that was changed later in its source replaces ours; an older one does not. PLUR's times do not show which
+    is newer, so its records are merged field by field. Unless the person at the terminal vouches for the file, its
+    claims about trust (source, confirmation, pins) do not count, and it replaces no memory from a more trusted source.
     """
 
     store: Store
     clock: Callable[[], datetime]
     scope: str
-    """The scope of the folder that it runs in."""
+    """The scope of the folder in which the import runs."""
     name: str
     by_person: bool
     candidates: bool = False
     trusted: bool = False
-    """The person at the terminal vouches for the file: it is imported unchanged."""
+    """Whether the person at the terminal vouches for the file, which is then imported unchanged."""
     settings: GateSettings = GateSettings()
 
     def run(self, source: ImportSource, progress: Progress, *, dry_run: bool = False) -> ImportReport:
-        """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other.
+        """Import what this store lacks; a dry run only reports it.
+
+        Raises `InvalidInput` for records that supersede each other.
 
         Raises `Refused` for a file whose name is distrusted, unless a person vouches for it.
         """
@@ -175,7 +177,7 @@ class Importer:
             refuse_cycle(memory, memory.id, by_id.get)
         run.ids.wanted = set(by_id)
         run.ids.identify([one.memory for one in records])
-        records.sort(key=lambda one: one.memory.id in run.ids.here)  # those whose id cannot stay come first
+        records.sort(key=lambda one: one.memory.id in run.ids.here)  # records that need a new id come first
         slices = ImportSlices(run, KnownRecords(run), report, dry_run)
         for start in range(0, len(records), IMPORT_BATCH_SIZE):
             slices.take(records[start : start + IMPORT_BATCH_SIZE], f"from {self.name}")
@@ -201,7 +203,7 @@ class Importer:
         return datetime.fromisoformat(moment) if isinstance(moment, str) else None
 
     def _count_unseen(self, run: ImportRun, records: Sequence[Memory], report: ImportReport) -> None:
-        """Count what came into scopes that a plain recall from here does not look into."""
+        """Count the memories imported into scopes that a plain recall from here does not search."""
         seen = wider_scopes((self.scope, "user"))
         written = {*report.created, *report.updated}
         for record in records:
@@ -229,14 +231,14 @@ def _draft_records(run: ImportRun, report: ImportReport) -> list[PlacedRecord]:
 
 
 def _label(run: ImportRun, record: PlacedRecord) -> str:
-    """How to name a record: by its own id or else by its place."""
+    """The label of a record: its own id, or else its position."""
     name = "" if run.reading.made_ids else record.memory.id
     return name or record.place or "a record"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportSlices:
-    """Decides about the records of one import, a slice at a time."""
+    """Decides about the records of one import, one slice at a time."""
 
     run: ImportRun
     known: KnownRecords
@@ -269,10 +271,10 @@ class ImportSlices:
                 memories.put(outcome.memory, judged=True)
 
     def _outcome(self, record: Memory, memories: LockedMemories) -> RecordOutcome:
-        """What becomes of a record."""
+        """The outcome for a record."""
         run = self.run
         here = run.ids.here.get(record.id, record.id)
-        # A dry run writes nothing that could be found again.
+        # A dry run writes nothing that later records could be compared with.
         known = (memories.get(here) or run.added.get(here)) if record.id else None
         if known is not None and run.ids.is_same(record, known):
             run.ids.here[record.id] = known.id
@@ -289,7 +291,7 @@ class ImportSlices:
         return self._add_record(record, memories, taken=known is not None)
 
     def _decide_repetition(self, record: Memory, memories: LockedMemories) -> RecordOutcome | None:
-        """What becomes of a record that says exactly what a memory here says, or what was rejected here."""
+        """The outcome for a record that exactly repeats a stored memory, or repeats a rejected one."""
         run = self.run
         key = (content_hash(record.statement), record.scope)
         if twin := run.twin(record, key, memories):
@@ -304,7 +306,7 @@ class ImportSlices:
         return None
 
     def _yield_to_trusted(self, outcome: RecordOutcome, memories: LockedMemories) -> RecordOutcome:
-        """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
+        """Turn a record that would replace a memory from a more trusted source into a candidate that contradicts it."""
         memory, run = outcome.memory, self.run
         if memory is None or run.trusted:
             return outcome
@@ -343,16 +345,16 @@ class ImportSlices:
             memory = memory.replace(activation=self._start_fading(memory.activation))
         run.added[memory.id] = memory
         content = content_hash(record.statement)
-        if memory.status in OPEN_STATUSES and content:  # signs alone have no content to compare
+        if memory.status in OPEN_STATUSES and content:  # symbols alone have no content to compare
             run.by_content[content, record.scope] = memory.id
         return RecordOutcome("created", memory.id, memory, notices=notices)
 
     def _start_fading(self, activation: Activation) -> Activation:
-        """The strength of a record that states no use: it fades from now on, however old the record is."""
+        """The strength of a record without recorded use; it fades from now on, however old the record is."""
         return activation if activation.last_accessed else replace(activation, last_accessed=self.run.clock())
 
     def _new_id(self, record: Memory, memories: LockedMemories) -> str:
-        """An id of the record's day that no other record has."""
+        """An id for the record's day that no other record has."""
         while (new := memories.new_id(record.created or self.run.clock())) in self.run.ids.wanted:
             pass
         return new

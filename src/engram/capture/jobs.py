@@ -1,4 +1,4 @@
-"""Background jobs: derive facts from a task's turns, read turns that waited long enough, retry the model, compare what a batch added."""
+"""Background jobs: derive facts from a task's turns, read due turns, retry the model, and compare batches with stored memories."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ from engram.text.tokens import query_terms
 KINDS = (DERIVE, JOB, COMPARE, CAPTURE, ENRICH_WITH_MODEL)
 """Every kind of job that has a handler."""
 _COMPARED = 40
-"""Memories with the words of a fact that are checked for the same evidence."""
+"""The number of memories with the words of a fact that are checked for the same evidence."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class IdempotentLearner(Learner):
 
 
 def with_idempotent_learner(conversations: Conversations) -> Conversations:
-    """The same, but learning from each span of the ledger once."""
+    """The same conversations, learning from each span of the ledger only once."""
     learner = conversations.learner
     return replace(
         conversations, learner=IdempotentLearner(learner.store, learner.settings, learner.policy, learner.clock)

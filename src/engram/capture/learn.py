@@ -1,5 +1,6 @@
-"""`learn` and `remember`: draft → policy → gates (against the store) → lock → gates again for what others wrote meanwhile → store.
-What it contradicts here is settled as the caller chooses; what it contradicts in other scopes is reported."""
+"""`learn` and `remember`: draft → policy → gates (against the store) → lock → gates again for concurrent writes → store.
+Conflicts in the same scope are settled as the caller chooses; conflicts with other scopes are reported.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -47,19 +48,19 @@ if TYPE_CHECKING:
     from engram.embedding.vectors import Vectors
 
 ON_CONFLICT = ("update", "replace", "keep-both", "skip")
-"""What a caller may choose; without a choice a contradiction is stored as a candidate and waits for review."""
+"""The caller's choices; without one, a contradiction is stored as a candidate and waits for review."""
 NOT_STORED = "; nothing was stored"
-"""Ends the reason of a decision about a contradiction that was skipped."""
+"""The end of the reason if a contradiction was skipped."""
 _RELATION_BY_CHOICE = {"replace": "update", "keep-both": "different"}
 _REWORDED = ("statement", "form", "situation", "type", "rationale", "tags", "cues", "domain")
 
 Learn = Callable[..., Decision]
 Update = Callable[[Memory, Mapping[str, Any], Memory | None], Memory]
-"""Changes a memory, and has it absorb the candidate, if any, that waited to say so."""
+"""Changes a memory, and lets it absorb the candidate, if any, that waited with the same statement."""
 
 
 def check_choice(choice: str, given: Mapping[str, Any], relation: str) -> None:
-    """Raise `InvalidInput` for an unknown choice, or one beside memories that the caller names."""
+    """Raise `InvalidInput` for an unknown choice, or one combined with memories that the caller names."""
     if choice and choice not in ON_CONFLICT:
         raise InvalidInput(f"Unknown on_conflict {choice!r}; choose {', '.join(ON_CONFLICT)}")
     if choice and choice != "skip" and (given.get("supersedes") or relation):
@@ -67,7 +68,7 @@ def check_choice(choice: str, given: Mapping[str, Any], relation: str) -> None:
 
 
 def open_conflicts(found: Decision) -> list[Memory]:
-    """The current memories that a proposal contradicts, where it was not stored or repeats a candidate that waits for them."""
+    """The current memories that a proposal contradicts, if it was not stored or repeats a candidate that waits for them."""
     stored = found.memory
     is_new = found.outcome == Outcome.CONTRADICTION and stored is None
     is_waiting = found.outcome == Outcome.DUPLICATE and stored is not None and stored.status == "candidate"
@@ -78,7 +79,7 @@ def open_conflicts(found: Decision) -> list[Memory]:
 
 
 def apply_choice(found: Decision, choice: str, given: Mapping[str, Any], learn: Learn, update: Update) -> Decision:
-    """The decision by the caller's choice, where a proposal contradicts memories and nobody has decided about that yet."""
+    """The decision after the caller's choice, if a proposal contradicts memories and this has not been settled yet."""
     others = open_conflicts(found)
     if not others:
         return found
@@ -92,10 +93,10 @@ def apply_choice(found: Decision, choice: str, given: Mapping[str, Any], learn: 
 def _update_stored(
     found: Decision, others: Sequence[Memory], given: Mapping[str, Any], learn: Learn, update: Update
 ) -> Decision:
-    """The first of the stored memories with what the new one says; where the source may not change it, the new one waits for review."""
+    """Update the first stored memory with the new statement; if the source may not change it, the new one waits for review."""
     other = others[0]
     changes = {name: given[name] for name in _REWORDED if given.get(name)}
-    changes.setdefault("rationale", "")  # the old one explains what it no longer says
+    changes.setdefault("rationale", "")  # the old rationale explains the old statement
     if "statement" in changes:
         changes.setdefault("form", {})
     if changes.get("situation"):
@@ -125,9 +126,12 @@ def _join_ids(memories: Iterable[Memory]) -> str:
 
 
 def absorb(memories: LockedMemories, waiting: str, memory: Memory, actor: str) -> Memory:
-    """The memory, superseding a candidate that waited to say the same. Raises `Refused` where the actor may not decide about that one."""
+    """The memory, superseding a candidate that waited to state the same.
+
+    Raises `Refused` if the actor may not decide about that one.
+    """
     candidate = locked_memory(memories, waiting)
-    # Somebody else may have decided about it meanwhile.
+    # Somebody else may have decided about it in the meantime.
     if candidate.status != "candidate":
         return memory
     refuse_outranked(actor, candidate, "settle a contradiction against")
@@ -136,24 +140,24 @@ def absorb(memories: LockedMemories, waiting: str, memory: Memory, actor: str) -
 
 
 MAX_SCOPE_NEIGHBOURS = 3
-"""How many of the nearest memories by meaning, and as many by words, of other scopes a proposal is compared with: half as many as in its own."""
+"""How many memories of other scopes, by meaning and by words each, a proposal is compared with; half as many as in its own."""
 MIN_COMPARED_COSINE = 0.4
-"""The cosine from which a memory is compared; the gates compare farther ones too, but here nothing is decided."""
+"""The cosine from which a memory of another scope is compared; the gates also compare farther ones, but this only warns."""
 
 
 def other_scopes(scope: str, here: str) -> tuple[str, ...]:
-    """The other scopes that are seen together with one: from it, and from the project of the directory if that sees it."""
+    """The other scopes that are visible together with one: from the scope itself, and from the directory's project if that sees it."""
     start = [scope, here] if here and scope in visible_scopes([here]) else [scope]
     return tuple(one for one in visible_scopes(start) if one != scope)
 
 
 def has_memories_elsewhere(store: Store, scope: str, here: str) -> bool:
-    """Whether there is anything current in the other scopes that a new memory of this one is compared with."""
+    """Whether the other scopes with which a new memory is compared contain any current memory."""
     return bool(store.count(Filters(scopes=other_scopes(scope, here), statuses=LIVE_STATUSES)))
 
 
 def _is_near(proposal: Proposal, near: Neighbour) -> bool:
-    """Whether a memory is worth comparing: near in meaning, as far as that is known, or in the same form."""
+    """Whether a memory is worth comparing: near in meaning, if that is known, or in the same form."""
     return not 0 <= near.cosine < MIN_COMPARED_COSINE or in_same_form(proposal.memory, near.memory)
 
 
@@ -162,14 +166,14 @@ def scope_warnings(
 ) -> tuple[str, ...]:
     """A warning for each current memory of another scope that a proposal repeats or contradicts.
 
-    The gates compare within one scope, because a project may do otherwise than everyone else. But an agent in the
-    project reads both, so a warning names the other memory.
+    The gates compare within one scope, because a project may have its own rules. But an agent in the project reads both
+    memories, so a warning names the other one.
     """
     memory, scopes = proposal.memory, other_scopes(proposal.memory.scope, here)
     with store.reading():
         found = StoreLookup(store, vector, LIVE_STATUSES, scopes, MAX_SCOPE_NEIGHBOURS).near(proposal)
     current = {near.memory.id: near for near in found if _is_near(proposal, near) and not is_over(near.memory, now)}
-    # The gates compare within a scope, so these are compared as if they were in the proposal's.
+    # The gates compare within a scope, so these are treated as part of the proposal's.
     moved = [replace(near, memory=near.memory.replace(scope=memory.scope)) for near in current.values()]
     near = Neighbourhood(proposal, moved)
     if (twin := near.duplicate()) is not None:
@@ -187,13 +191,13 @@ def scope_warnings(
 
 
 RATE_STATE = "rates"
-"""The state with today's counts by source."""
+"""The state with today's number of proposals by source."""
 RATE_GATE = "rate"
-"""The gate that a decision names when a source is over its limit."""
+"""The gate named by a decision if a source is over its limit."""
 
 
 def rate_problem(store: Store, source: str, now: datetime, most: int) -> str:
-    """Why a source may add no more candidates today; "" if it may, and then this one is counted. 0 sets no limit."""
+    """Why a source may add no more candidates today; "" if it may, in which case this one is counted. 0 means no limit."""
     if not most:
         return ""
     day, name, refused = now.date().isoformat(), rate_limit_key(source), False
@@ -233,11 +237,12 @@ class Learner(MemoryWriter):
     ) -> Decision:
         """Run one proposal through the gates and store it. The decision says what happened and why.
 
-        `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise. Where it
-        names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
-        `is_typed` says whether a type that is given is somebody's word. With `skips_conflicts`, what contradicts a stored memory is not
-        stored: the decision has no memory then. With `here`, the scope of the caller's directory or "", its warnings report what the memory repeats
-        or contradicts in the other scopes that are seen together with its own.
+        `relation` is its relation to the memories named in `supersedes`, which it replaces by default. If it names any,
+        or is `alone`, the model's verdict does not make it replace others; with `alone`, neither does its conflict key.
+        `is_typed` says whether a given type was stated explicitly. With `skips_conflicts`, a proposal that contradicts
+        a stored memory is not stored, and the decision has no memory. With `here`, the scope of the caller's directory
+        or "", the decision has a warning for each memory of the other visible scopes that the proposal repeats or
+        contradicts.
         """
         if not is_human(source) and (why := self.reason_to_distrust(source, session)):
             return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(why), gate=DISTRUST)
@@ -275,14 +280,17 @@ class Learner(MemoryWriter):
     def _scope_warnings(
         self, proposal: Proposal, vector: "Vectors | None", here: str, now: datetime
     ) -> tuple[str, ...]:
-        """What the memory repeats or contradicts elsewhere. It is stored by now: a server that is lost meanwhile costs only the warnings."""
+        """Warnings about memories of other scopes.
+
+        The proposal is already stored, so a lost server costs only the warnings.
+        """
         try:
             return scope_warnings(proposal, self.store, vector, here, now)
         except StoreError as error:
             return (f"stored; the other scopes were not compared: {error}",)
 
     def _resolve_relation(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
-        """The proposal with the memories it names, and what the caller says about them; in their scope, unless it is `placed`."""
+        """The proposal with the memories it names and its relation to them; in their scope, unless it is `placed`."""
         memory = proposal.memory
         if relation and relation not in RELATIONS:
             raise InvalidInput(f"Unknown relation {relation!r}; choose {', '.join(RELATIONS)}")
@@ -299,7 +307,7 @@ class Learner(MemoryWriter):
         return replace(proposal, memory=memory, named=named, relation=relation)
 
     def _find_named(self, ref: str, relation: str) -> Memory:
-        """The memory that a caller names; where it is to stand beside the new one, its current version."""
+        """The memory that a caller names; its current version if the new one is to coexist with it."""
         found = find_memory(self.store, ref)
         if relation in ("update", "same") or found.status in COMPARED_STATUSES:
             return found
@@ -335,7 +343,7 @@ class Learner(MemoryWriter):
     def _store(
         self, memories: LockedMemories, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str
     ) -> Decision:
-        """Store what the gates admit, in place of what it replaces."""
+        """Store a proposal that the gates admit, replacing the memories it supersedes."""
         memory = name_superseded(proposal.memory, verdict)
         heads = replaced_memories(memories, memory.replace(status=verdict.status))
         if above := outranking_head(heads, memory.source):
@@ -348,7 +356,7 @@ class Learner(MemoryWriter):
         return _decision(verdict, stored)
 
     def _judge_proposal(self, proposal: Proposal, known: Lookup) -> Verdict:
-        """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
+        """The gates' verdict; if the caller named the memories to replace, the gates' own finding replaces no other."""
         verdict = judge(proposal, known, self.settings)
         other = verdict.other
         if verdict.outcome != Outcome.SUPERSEDED or verdict.gate != "contradiction" or other is None:
@@ -362,7 +370,7 @@ class Learner(MemoryWriter):
         return verdict
 
     def _rejudge_proposal(self, proposal: Proposal, verdict: Verdict, memories: LockedMemories, mark: int) -> Verdict:
-        """The verdict, or a new one if what others wrote before the lock was taken changes it."""
+        """The verdict, or a new one if concurrent writes before the lock change it."""
         changed = memories.changed_since(proposal.memory.scope, mark)
         outdated = _is_outdated(verdict, memories)
         if not changed and not outdated:
@@ -375,7 +383,7 @@ class Learner(MemoryWriter):
 
 
 def _build_proposal(memory: Memory, autonomous: bool, alone: bool) -> Proposal:
-    """A proposal of the memory, with its nature; `alone`, without a conflict key."""
+    """A proposal of the memory, with its nature; with `alone`, it has no conflict key."""
     memory = memory.replace(conflict_key="") if alone else memory
     if not memory.memory_kind:
         said = f"{memory.context} {memory.statement}" if autonomous else memory.statement
@@ -385,7 +393,7 @@ def _build_proposal(memory: Memory, autonomous: bool, alone: bool) -> Proposal:
 
 
 def _weight(verdict: Verdict) -> int:
-    """The weight of a verdict by what it found; the heavier of two counts."""
+    """The weight of a verdict by its finding; of two verdicts, the heavier counts."""
     if not verdict.is_admitted:
         return 4
     if verdict.outcome in _FOUND:
@@ -405,7 +413,7 @@ def _prepare_memory(memories: LockedMemories, memory: Memory, verdict: Verdict, 
     memory = memory.replace(status=verdict.status, session=session or memory.session)
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
         likely = [conflict.other for conflict in verdict.conflicts if conflict.is_likely]
-        # What contradicts a candidate that waits for a current memory waits for that one, too.
+        # A proposal that contradicts a waiting candidate also waits for the memory that candidate waits for.
         found = [
             m if m.status in LIVE_STATUSES else contradiction_target(memories.get, m) for m in (verdict.other, *likely)
         ]
@@ -416,7 +424,10 @@ def _prepare_memory(memories: LockedMemories, memory: Memory, verdict: Verdict, 
 
 
 def _relation_scope(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:
-    """The scope of a statement about stored memories: theirs, unless the caller chose one. No scope replaces what another one has."""
+    """The scope of a statement about stored memories: theirs, unless the caller chose one.
+
+    Memories are replaced only within their scope.
+    """
     scopes = sorted({other.scope for other in named})
     if not placed and len(scopes) == 1:
         return scopes[0]
@@ -431,7 +442,7 @@ def _relation_scope(memory: Memory, named: Sequence[Memory], relation: str, *, p
 
 
 def _decision(verdict: Verdict, stored: Memory) -> Decision:
-    """The decision about a stored memory, with what else it may outdate or contradict."""
+    """The decision about a stored memory, with the other memories it may outdate or contradict."""
     replaced = stored.supersedes if stored.status in LIVE_STATUSES else ()
     found = {conflict.other.id: _to_related(conflict) for conflict in verdict.conflicts}
     other = verdict.other
@@ -449,7 +460,7 @@ def _decision(verdict: Verdict, stored: Memory) -> Decision:
 
 
 def _decide_skip(verdict: Verdict) -> Decision:
-    """The decision about a contradiction that the caller wants reported instead of stored."""
+    """The decision about a contradiction that is reported instead of stored, as the caller chose."""
     others = [conflict for conflict in verdict.conflicts if conflict.is_likely and conflict.other != verdict.other]
     related = tuple(map(_to_related, others[:MAX_RELATED_MEMORIES]))
     reason = f"{verdict.reason.removesuffix('; it waits for review')}{NOT_STORED}"
@@ -463,7 +474,7 @@ def _to_related(conflict: Conflict) -> Related:
 
 
 def _replacement_verdict(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Verdict:
-    """The verdict on a memory that replaces these, or is an exception to them until it ends."""
+    """The verdict on a memory that replaces these, or is a temporary exception to them."""
     replaced = [head for head in heads if not outlasts(head, memory)]
     if replaced:
         return replace(verdict, outcome=Outcome.SUPERSEDED, other=replaced[0])
@@ -471,7 +482,7 @@ def _replacement_verdict(verdict: Verdict, memory: Memory, heads: Sequence[Memor
 
 
 def _rejection_verdict(verdict: Verdict, rejected: Sequence[Memory]) -> Verdict:
-    """The verdict on a memory that replaces candidates, which no longer wait."""
+    """The verdict on a memory that replaces waiting candidates."""
     reason = (
         f"{verdict.reason}; rejected {', '.join(safe_word(other.id) for other in rejected)}, which waited for review"
     )

@@ -1,5 +1,8 @@
-"""What `learn` and `add` share: how a new memory is drafted, embedded and named, and what a statement
-that is stored already does for the memory it repeats."""
+"""The shared steps of `learn` and `add`.
+
+These are drafting, embedding and naming a new memory, and the changes that a repeated statement makes to the memory it
+repeats.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -44,16 +47,16 @@ if TYPE_CHECKING:
     from engram.embedding.vectors import Vectors
 
 MAX_RELATED_MEMORIES = 3
-"""How many memories a decision names that the new one may outdate or contradict."""
+"""The most memories named by a decision that the new one may outdate or contradict."""
 COEXISTING_RELATIONS = ("different", "refinement")
-"""Relations of a statement to memories that it leaves as they are."""
+"""Relations of a statement to memories that it leaves unchanged."""
 _CONFLICTS = (CONTRADICTS, MAY_SUPERSEDE)
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class _Vouching:
-    """What a source's repetition of a memory may change, and what the gates say to it."""
+    """What a source's repetition of a memory may change, and the gates' verdict on it."""
 
     is_due: bool = False
     verdict: Verdict | None = None
@@ -62,10 +65,10 @@ class _Vouching:
 
 @dataclass(slots=True)
 class Duplicates:
-    """Decides what becomes of a stored memory that is said again.
+    """Decides what a repetition of a stored memory changes.
 
-    It counts and reinforces that memory, confirms a guess, corroborates or vouches for what came from elsewhere,
-    releases a memory that waited, or lets it replace others that the caller names.
+    It counts and reinforces the memory, confirms a guess, corroborates or vouches for a memory from elsewhere, releases
+    a waiting memory, or lets it replace others that the caller names.
     """
 
     store: Store
@@ -78,7 +81,7 @@ class Duplicates:
             return Decision(
                 outcome=verdict.outcome, memory=None, other=verdict.other, reason=verdict.reason, gate=verdict.gate
             )
-        # Vouching for the memory and settling what it contradicts are one decision, so that one undo takes back both.
+        # Vouching for the memory and settling its contradictions are one decision, so that one undo reverts both.
         others = _pending_replacements(verdict.other, proposal)
         is_settled_later = bool(others) or _is_coexisting(proposal, verdict.gate)
         decision = self._reinforce_duplicate(
@@ -96,7 +99,7 @@ class Duplicates:
         return self._decide_candidate(decision, known, proposal, session) if known.status == "candidate" else decision
 
     def _with_more_cues(self, decision: Decision, said: Memory, session: str) -> Decision:
-        """The decision about a duplicate whose stored memory has the new cues as well."""
+        """The decision about a duplicate, whose stored memory also gets the new cues."""
         known = decision.memory
         if known is None:
             return decision
@@ -107,11 +110,12 @@ class Duplicates:
         other = after if decision.other is not None and decision.other.id == after.id else decision.other
         return replace(decision, memory=after, other=other, reason=f"{decision.reason}; its cues now include {added}")
 
-    # -- duplicates of a memory that waits
+    # -- duplicates of a waiting memory
 
     def decide_blocked_candidate(self, proposal: Proposal, verdict: Verdict, session: str) -> Decision | None:
-        """The decision about the duplicate of a candidate that waits for a current memory, before the caller's choice about these is carried
-        out: nothing is changed yet, so that `skip` changes nothing. None for anything else.
+        """The decision about the duplicate of a candidate that waits for a current memory; None for any other duplicate.
+
+        It is made before the caller's choice is carried out and changes nothing, so that `skip` changes nothing.
         """
         known = verdict.other
         if verdict.outcome != Outcome.DUPLICATE or known is None or known.status != "candidate":
@@ -124,7 +128,7 @@ class Duplicates:
         return self._decide_candidate(decision, known, proposal, session)
 
     def _decide_candidate(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
-        """The decision about the duplicate of a candidate: what it waits for, or that it waits no longer."""
+        """The decision about the duplicate of a candidate: which memory it waits for, or that it no longer waits."""
         blocking = contradiction_target(self.store.get, known)
         if blocking is not None:
             reason = f"{decision.reason}, which waits for review because it contradicts {mention(blocking)}"
@@ -148,7 +152,7 @@ class Duplicates:
     def _supersede_named(
         self, decision: Decision, known: Memory, named: Sequence[str], proposal: Proposal, session: str
     ) -> Decision:
-        """A stored statement said again with the memories it replaces: it supersedes them, and waits no longer."""
+        """A stored statement repeated with memories to replace: it supersedes them and no longer waits."""
         source, vouching = proposal.memory.source, self._plan_vouching(known, proposal)
 
         def plan(memories: LockedMemories) -> Decision:
@@ -186,7 +190,7 @@ class Duplicates:
         session: str,
         about: Sequence[str],
     ) -> Answer:
-        """Carry out what the caller says about a stored memory and others."""
+        """Carry out the relation that the caller states between a stored memory and others."""
         change = Change(
             op="derive" if vouching.is_due else "learn", actor=source, plan=plan, note=f"relation: {known.id}", session=session,
             scopes=[known.scope], related=about,
@@ -194,7 +198,7 @@ class Duplicates:
         return execute_change(self.store, self.clock, change)
 
     def _keep_named(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
-        """A stored statement said again as one that leaves the named memories alone: it waits for them no longer."""
+        """A stored statement repeated as coexisting with the named memories: it no longer waits for them."""
         source, aside = proposal.memory.source, [other for other in proposal.named if other.id != known.id]
         links = {link.target for link in known.associations if link.type in _CONFLICTS}
         if above := outranking_head([other for other in aside if other.id in links], source):
@@ -238,7 +242,7 @@ class Duplicates:
     def _may_replace(
         self, found: Memory, heads: Sequence[Memory], proposal: Proposal, memories: LockedMemories
     ) -> bool:
-        """Whether a stored memory may be active in place of others, by the word of who repeats it: judged as it is stored."""
+        """Whether a stored memory may become active in place of others on the repeater's authority, judged as it is stored."""
         replaced, source = {head.id for head in heads}, proposal.memory.source
         if not is_human(source) and injection_problem(found):
             return False
@@ -247,7 +251,7 @@ class Duplicates:
         return self._is_trusted(proposal) and self._is_trusted(replace(proposal, memory=found.replace(source=source)))
 
     def _can_be_active(self, found: Memory, proposal: Proposal) -> bool:
-        """Whether a stored memory could be active by the word of who repeats it, had they named no others to replace."""
+        """Whether a stored memory could become active on the repeater's authority alone, without replacing others."""
         source = proposal.memory.source
         if found.status != "candidate" or is_human(source):
             return True
@@ -265,11 +269,12 @@ class Duplicates:
     ) -> Decision:
         """Count and reinforce a duplicate of a stored memory, at most once per session (per day without one).
 
-        If the source is more trusted, it becomes the memory's source, unless that is left to a later step (`vouch`). Content counts for nothing, and a transcript only for what
-        came from one; but where an independent source says the same, that corroborates it.
+        With `vouch`, a more trusted source becomes the memory's source; otherwise a later step does that. Repetitions
+        by content do not count, and those by a transcript count only for memories from transcripts; but a repetition by
+        an independent source corroborates.
         """
         key = session or f"day:{now.date().isoformat()}"
-        # A repetition that only counts is nobody's decision; one that corroborates the memory is its source's.
+        # A repetition that only counts is Engram's decision; one that corroborates is the source's.
         actor = proposal.memory.source if corroborates(proposal.memory, other, session) else ENGRAM_ACTOR
 
         def plan(memories: LockedMemories) -> Memory | None:
@@ -280,7 +285,7 @@ class Duplicates:
             before = known
             # A team's file changes by decisions, never by use.
             if not counted and _is_derivation(proposal.memory.source, known) and self.store.own_ids([other.id]):
-                # The use is recorded first: a crash in between may lose a count, but never counts twice.
+                # The use is recorded first: a crash in between may lose a count but never counts twice.
                 self.store.note_use(Use("derived", (other.id,), now, key))
                 known = reinforce_memory(known, now).replace(
                     derivation_count=known.derivation_count + 1, last_verified=now
@@ -309,7 +314,7 @@ class Duplicates:
     def _corroborate(
         self, memories: LockedMemories, known: Memory, proposal: Proposal, session: str, now: datetime
     ) -> Memory:
-        """Evidence that an independent source repeats: corroborated, and active if nothing else is in its way."""
+        """The evidence, corroborated by an independent source, and active if nothing else prevents that."""
         if not corroborates(proposal.memory, known, session) or injection_problem(known):
             return known
         evidence = (*known.evidence, *(one for one in proposal.memory.evidence if one not in known.evidence))
@@ -324,7 +329,7 @@ class Duplicates:
     def _vouching_decision(
         self, decision: Decision, known: Memory, vouched: Memory, memories: LockedMemories | None = None
     ) -> Decision:
-        """The decision about a duplicate, by what became of the stored memory when its source vouched for it."""
+        """The decision about a duplicate, after its source has vouched for the stored memory."""
         if known.status != "candidate" or vouched.status != "active":
             other = vouched if decision.other is not None else None
             return replace(decision, memory=vouched, other=other)
@@ -340,14 +345,14 @@ class Duplicates:
     # -- duplicates from a more trusted source
 
     def vouch_for(self, known: Memory, proposal: Proposal) -> Memory:
-        """The stored memory after somebody repeated it; it takes over a more trusted source."""
+        """The stored memory after a repetition; it takes over a more trusted source."""
         vouching = self._plan_vouching(known, proposal)
         if not vouching.is_due:
             return known
 
         def plan(memories: LockedMemories) -> Memory:
             found = memories.get(known.id)
-            # What was reworded meanwhile is not what this source says.
+            # This source did not state a wording that was changed in the meantime.
             if found is None or not same_text(found.statement, known.statement):
                 return found or known
             return self._vouch(memories, found, proposal, vouching)
@@ -358,7 +363,7 @@ class Duplicates:
         return execute_change(self.store, self.clock, change)
 
     def _plan_vouching(self, known: Memory, proposal: Proposal) -> "_Vouching":
-        """What vouching for a memory needs, read before the lock is taken."""
+        """The data needed to vouch for a memory, read before the lock is taken."""
         if not _can_raise_trust(proposal.memory, known) or not self.store.own_ids([known.id]):
             return _Vouching()
         verdict = self._judge_candidate(known, proposal)
@@ -379,7 +384,7 @@ class Duplicates:
         return vouched
 
     def _judge_candidate(self, known: Memory, proposal: Proposal) -> Verdict | None:
-        """What the gates say to a candidate that contradicts a current memory, had the person who repeats it said it first."""
+        """The gates' verdict on a candidate that contradicts a current memory, as if the person who repeats it had stated it first."""
         source = proposal.memory.source
         if known.status != "candidate" or not is_human(source) or contradiction_target(self.store.get, known) is None:
             return None
@@ -387,14 +392,14 @@ class Duplicates:
             return self._judge_stored(known, source, proposal.named, proposal.relation)
 
     def _judge_stored(self, known: Memory, source: str, named: tuple[Memory, ...], relation: str) -> Verdict:
-        """What the gates say to a stored memory, had this source said it now."""
+        """The gates' verdict on a stored memory, as if this source stated it now."""
         said = propose(known.replace(source=source))
         vectors = self.store.embed([meaning_of(known)])
         others = ExcludingLookup(self.store, vectors[0] if vectors is not None else None, own=known.id)
         return judge(replace(said, named=named, relation=relation), others, self.settings)
 
     def _vouching_ids(self, known: Memory) -> list[str]:
-        """The ids that may change when a memory is vouched for: itself, and every version of what it would supersede."""
+        """The ids that vouching for a memory may change: its own, and those of every version it would supersede."""
         heads = self.store.heads(known.conflict_key, known.scope) if known.conflict_key else []
         lineages = Lineages(self.store, self.clock)
         older = [version.id for head in heads for version in lineages.versions(head.id)]
@@ -405,7 +410,8 @@ class Duplicates:
     ) -> Memory:
         """The stored memory with the more trusted source that repeats it; a person also activates a candidate.
 
-        One that contradicts a current memory waits on, unless the verdict is that the person may replace that.
+        A candidate that contradicts a current memory keeps waiting, unless the verdict is that the person may replace
+        that one.
         """
         now = memories.now
         if not is_human(repeated.source):
@@ -424,44 +430,47 @@ class Duplicates:
 
 
 def _activate(memories: LockedMemories, memory: Memory, source: str) -> Memory:
-    """A candidate as an active memory, in place of the current one with its key; as it is, if its source may not replace that."""
+    """A candidate as an active memory, replacing the current one with its key; unchanged if its source may not replace that one."""
     active = memory.replace(status="active")
     heads = replaced_memories(memories, active)
     return memory if outranking_head(heads, source) is not None else memories.supersede(active, heads, by=source)
 
 
 def superseded_versions(store: Store, clock: Callable[[], datetime], memories: Sequence[Memory]) -> list[str]:
-    """The ids of every version of what these memories supersede; the current one changes."""
+    """The ids of every version of the facts that these memories supersede; the current version changes."""
     lineages = Lineages(store, clock)
     named = dict.fromkeys(older for memory in memories for older in memory.supersedes)
     return [version.id for older in named for version in lineages.versions(older)]
 
 
 def journal_reason(verdict: Verdict) -> str:
-    """The reason for the journal: no text of another memory, so that purging that memory leaves nothing behind."""
+    """The reason for the journal.
+
+    It contains no text of another memory, so that purging that memory leaves nothing behind.
+    """
     other = verdict.other.id if verdict.other is not None else verdict.withdrawn
     return f"{verdict.gate}: {other}" if other else verdict.gate
 
 
 def name_superseded(memory: Memory, verdict: Verdict) -> Memory:
-    """The memory, naming the one that the gates found it to supersede."""
+    """The memory, naming the one that it supersedes according to the gates."""
     if verdict.outcome != Outcome.SUPERSEDED or verdict.other is None:
         return memory
     return memory.replace(supersedes=tuple(dict.fromkeys((*memory.supersedes, verdict.other.id))))
 
 
 def _pending_replacements(known: Memory, proposal: Proposal) -> list[str]:
-    """The memories that the caller of a repetition names as replaced, and that the stored one has not replaced."""
+    """The memories that a repetition names as replaced and that the stored one has not replaced yet."""
     return [other for other in proposal.memory.supersedes if other not in (known.id, *known.supersedes)]
 
 
 def _is_coexisting(proposal: Proposal, gate: str) -> bool:
-    """Whether the caller of a repetition says that it leaves the named memories alone."""
+    """Whether the repetition's caller states that it coexists with the named memories."""
     return proposal.relation in COEXISTING_RELATIONS and gate != "relation"
 
 
 def _link_coexisting(memory: Memory, others: Sequence[Memory], proposal: Proposal) -> Memory:
-    """The memory without a conflict with others that it leaves alone, and linked to those that it refines."""
+    """The memory without conflicts with the memories it coexists with, and linked to those it refines."""
     ids = [other.id for other in others]
     kept = [link for link in memory.associations if link.type not in _CONFLICTS or link.target not in ids]
     linked = {link.target for link in kept if link.type == REFINES}
@@ -470,21 +479,21 @@ def _link_coexisting(memory: Memory, others: Sequence[Memory], proposal: Proposa
 
 
 def _can_raise_trust(repeated: Memory, known: Memory) -> bool:
-    """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source, or from a person while it waits."""
+    """Whether a repetition raises the trust in a stored memory: its source is more trusted, or it is a person and the memory waits."""
     if is_human(repeated.source):
         return known.status == "candidate" or min(trust_rank(known), rank_of(known.source)) < Rank.PERSON
     return rank_of(repeated.source) > trust_rank(known) and is_evidence(known) and not is_untrusted(repeated.source)
 
 
 def _is_derivation(source: str, known: Memory) -> bool:
-    """Whether a repetition from this source counts as another derivation: content never, a transcript for what came from one."""
+    """Whether a repetition counts as another derivation: never from content; from a transcript only for a memory from a transcript."""
     rank = rank_of(source)
     return rank >= Rank.AGENT or (rank == Rank.HARVEST and trust_rank(known) <= rank)
 
 
 @dataclass(slots=True)
 class MemoryWriter:
-    """The store, and what decides about what is written to it."""
+    """The store, and the rules that decide what is written to it."""
 
     store: Store
     settings: GateSettings
@@ -492,23 +501,23 @@ class MemoryWriter:
     clock: "Callable[[], datetime]"
 
     def draft_memory(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
-        """The memory that a caller's fields and the policy describe."""
+        """The memory described by a caller's fields and the policy."""
         memory = draft(given, learned_by=learned_by, source=source, now=now)
         return self.policy.apply(memory, typed="type" in given or "memory_type" in given)
 
     def embed(self, memories: Sequence[Memory]) -> "Vectors | None":
-        """Their vectors; None where the store has no embedder."""
+        """The memories' vectors; None if the store has no embedder."""
         return self.store.embed([meaning_of(memory) for memory in memories])
 
     def reason_to_distrust(self, source: str, session: str) -> str:
-        """Why nothing is taken from a source or a session; "" where it is."""
+        """Why nothing is accepted from a source or a session; "" if it is."""
         from engram.review.distrust import distrust_reason
 
         return distrust_reason(self.store, source, session)
 
     @property
     def duplicates(self) -> Duplicates:
-        """What is told again."""
+        """Handles proposals that repeat stored memories."""
         return Duplicates(self.store, self.settings, self.clock)
 
 
@@ -519,8 +528,9 @@ def add_conflict_link(memory: Memory, other: Memory, now: datetime, *, waits_alo
 
 
 def without_claims(memory: Memory) -> Memory:
-    """A proposal without what its source may not claim: a person's confirmation, ratings, what it waits for or is right beside, and for
-    content a pin.
+    """A proposal without claims its source may not make.
+
+    Those are confirmation, ratings, and links to memories it waits for or coexists with; for content also a pin.
     """
     if rank_of(memory.source) >= Rank.PROGRAM:
         return memory
@@ -535,5 +545,5 @@ def without_claims(memory: Memory) -> Memory:
 def assign_identity(
     memories: LockedMemories, memory: Memory, wanted: str, now: datetime, *, team: bool = False
 ) -> Memory:
-    """The memory with an id, and with the name it should get or one like it."""
+    """The memory with an id, and with its default name or a variant of it."""
     return memory.replace(id=memories.new_id(now, team=team), name=memories.free_name(wanted, memory.scope))

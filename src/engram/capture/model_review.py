@@ -46,7 +46,10 @@ def review(
     known: Mapping[str, Memory],
     at: datetime,
 ) -> ModelReview:
-    """What the model finds in turns of these roles beyond the facts found, and what to do with each fact. Raises `ModelError`."""
+    """The facts a model finds in turns of these roles beyond those found, and a choice for each fact.
+
+    Raises `ModelError`.
+    """
     answer = model.ask(
         "facts",
         ExtractedFacts,

@@ -1,5 +1,6 @@
-"""Finds the memory that somebody asks to forget or says no longer holds ("delete my sister's number", "I no longer take warfarin").
-It has every word of what is named, and says it of the same person or thing; where that is not clear, nothing happens to it."""
+"""Finds the memory that somebody asks to forget or declares over ("delete my sister's number", "I no longer take warfarin").
+The memory must have every named word and concern the same person or thing; if the match is unclear, nothing is changed.
+"""
 
 import re
 from collections.abc import Collection, Sequence
@@ -28,7 +29,7 @@ _SPEAKER_WORDS = frozenset(["i", "we", "my", "our", "mine", "ours", "us", "me", 
 _CONTRACTED = frozenset(
     ["it", "that", "there", "what", "who", "where", "here", "how", "let", "he", "she", "i", "we", "you", "they"]
 )
-"""Words that 's makes no possessor of."""
+"""Words after which 's is a contraction, not a possessive."""
 _ARTICLES = frozenset(
     ["the", "a", "an", "this", "that", "these", "those", "his", "her", "their", "its", "my", "our", "your"]
 )
@@ -39,36 +40,36 @@ _TITLES = frozenset(["mr", "mrs", "ms", "miss", "madam", "sir", "frau", "herr", 
 
 class _Word(NamedTuple):
     text: str
-    """In lower case."""
+    """The word in lower case."""
     is_name: bool
     is_possessive: bool
 
 
 class _Phrase(NamedTuple):
-    """A statement's words: those before the verb, and those that tell whose it is."""
+    """A statement's words before the verb, and the words that show whose it is."""
 
     subject: tuple[str, ...]
     owners: dict[str, str]
-    """Possessors and people, each with that of the word before it where it is a name."""
+    """Possessors and people; a name maps to the word before it."""
     possessors: frozenset[str]
     is_speaker: bool
-    """The speaker is the subject: "I", "the user"."""
+    """Whether the subject is the speaker: "I", "the user"."""
     has_verb: bool
 
 
 def content(text: str, *, frame: bool = False) -> list[str]:
-    """The words of a text that have a meaning of their own, in lower case; with `frame` all of them."""
+    """The content words of a text, in lower case; with `frame`, all its words."""
     words = [word.text for word in _words(text)]
     return words if frame else [word for word in words if is_content(word)]
 
 
 def is_content(word: str) -> bool:
-    """Whether a word in lower case has a meaning of its own."""
+    """Whether a lower-case word is a content word."""
     return word not in _functions()
 
 
 def agree(named: str, statement: str) -> bool:
-    """Whether a statement is about what was named, and not about the same of somebody else."""
+    """Whether a statement is about the named thing, rather than somebody else's."""
     wanted, found = _phrase(named), _phrase(statement)
     known = {canonical_stem(word.text) for word in _words(named)}
     if any(owner not in known and before not in known for owner, before in found.owners.items()):
@@ -80,7 +81,7 @@ def agree(named: str, statement: str) -> bool:
 
 
 def _is_about(found: _Phrase, known: set[str]) -> bool:
-    """Whether a statement's subject was named: its last word, as the others only tell which one it is; or what a name stands for."""
+    """Whether a statement's subject was named: its head word (the others only qualify it), or the word that a name stands for."""
     if not found.has_verb:
         return bool(known.intersection(found.subject))
     head = found.subject[-1]
@@ -137,7 +138,7 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 
 def _verb_place(words: tuple[_Word, ...]) -> int:
-    """The place of the first verb; after an article or a possessor, or before another verb, a word is no verb."""
+    """The position of the first verb; a word after an article or possessor, or before another verb, is not a verb."""
     verbs = word_class("wordclasses", "verb")
     for place, word in enumerate(words):
         before = words[place - 1] if place else None
@@ -170,12 +171,12 @@ def _plural(words: set[str]) -> frozenset[str]:
 
 
 MIN_TARGET_COSINE = 0.3
-"""The least cosine of what is meant."""
+"""The minimum cosine of a target memory."""
 MIN_SHARED_WORDS = 0.5
-"""The share of the named words from which a memory may be meant."""
+"""The minimum share of the named words that a target memory must contain."""
 MAX_NAMED_IDS = 3
 FORGET_OPERATIONS = ("forget", "request")
-"""The operations in the journal that a request to forget leads to; their reason ends with the event of the request."""
+"""The journal operations for a request to forget; their reason ends with the event of the request."""
 _SPEAKER_STEMS, _ENDING = ("@me", "@we"), ("longer", "anymore")
 _FORGETTING = r"(?:forget|unlearn|disregard)(?! to\b)"
 _REMOVING = r"(?:delete|remove|erase|drop|scrap|scrub|wipe|bin|clear|discard|throw away|throw out|strike|take out|lose)"
@@ -215,7 +216,7 @@ _FRAME = frozenset(
         "all",
     ]
 )
-"""Words around what is to be forgotten, which do not name it."""
+"""Words in a request that do not name the thing to forget."""
 _ABOUT = frozenset(("about", "on", "regarding", "you"))
 _OVER = frozenset(
     [
@@ -238,14 +239,14 @@ _OVER = frozenset(
         "user",
     ]
 )
-"""Words that tell an end, which do not name what has ended."""
+"""Words that express an end and do not name the thing that ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """The memory that is meant, or why there is none.
+    """The target memory, or why there is none.
 
-    Where it is not clear which memory is meant, the memories that may be meant are named and nothing happens to them.
+    If it is unclear which memory is meant, the possible ones are listed and none is changed.
     """
 
     target: Memory | None
@@ -253,13 +254,13 @@ class Retraction:
     others: tuple[str, ...] = ()
     """The ids of the memories that may be meant."""
     partly: Memory | None = None
-    """The memory that a statement of an end may be about: it says more or other things than that memory."""
+    """A memory that a statement of an end partly matches: the statement contains more than the memory, or something else."""
     is_past: bool = False
-    """It was said before the memory that it would end now."""
+    """Whether the remark is older than the memory it would end."""
 
 
 class Remark(NamedTuple):
-    """What somebody asked to forget, or said is over: the words, the event, and when."""
+    """A request to forget, or a statement that something is over: its words, event and time."""
 
     statement: str
     scope: str
@@ -268,12 +269,12 @@ class Remark(NamedTuple):
 
 
 def asks_to_forget(sentence: str) -> bool:
-    """Whether a sentence begins as a request to forget something, which is no fact."""
+    """Whether a sentence begins as a request to forget something, and so is not a fact."""
     return bool(_REQUEST.match(sentence))
 
 
 def find_forgotten(store: Store, said: Remark, scopes: Sequence[str], statuses: Collection[str]) -> Retraction:
-    """The memory of these scopes and statuses that is to be forgotten, where nobody has carried out this request before."""
+    """The memory in these scopes and statuses to forget, unless this request was already carried out."""
     live = _near(store, said, scopes, statuses)
     gone = _near(store, said, scopes, ("retired", "superseded"))
     if any(_was_asked(store, one.memory.id, said.event) for one in (*live, *gone)):
@@ -303,7 +304,7 @@ def find_forgotten(store: Store, said: Remark, scopes: Sequence[str], statuses: 
 
 
 def find_ended(store: Store, said: Remark, scope: str) -> Retraction:
-    """The current memory of a scope that a statement says is over."""
+    """The current memory in a scope that a statement ends."""
     asked = [word for word in content(said.statement) if word not in _OVER]
     live = _near(store, said, [scope], LIVE_STATUSES)
     about = [(share, one.memory) for one in live if (share := _share(asked, one.memory)) >= MIN_SHARED_WORDS]
@@ -323,18 +324,18 @@ def find_ended(store: Store, said: Remark, scope: str) -> Retraction:
 
 
 def reason_to_wait(target: Memory) -> str:
-    """Why a memory is not ended or forgotten because of a remark, only by a person's decision; "" if it may be."""
+    """Why a remark alone may not end or forget a memory and a person must decide; "" if it may."""
     return loss_reason(target) or ("its loss could do harm" if target.critical_slot else "")
 
 
 def was_said_before(store: Store, memory: Memory, event: Event) -> bool:
-    """Whether what a memory states was said earlier in the ledger of an event."""
+    """Whether a memory's statement comes from earlier in the ledger of an event."""
     said = [found for one in memory.evidence if (found := store.event(one.event)) is not None]
     return bool(said) and all(one.session == event.session and one.seq < event.seq for one in said)
 
 
 def _is_newer(store: Store, memory: Memory, said: Remark) -> bool:
-    """Whether what a memory states was said after a remark: by the order of their ledger, else by the time."""
+    """Whether a memory's statement is newer than a remark, by their order in the ledger or else by time."""
     remark = store.event(said.event)
     if remark is not None and was_said_before(store, memory, remark):
         return False
@@ -343,7 +344,7 @@ def _is_newer(store: Store, memory: Memory, said: Remark) -> bool:
 
 
 def topic_words(request: str) -> list[str]:
-    """The words that name what is to be forgotten."""
+    """The words that name the thing to forget."""
     text = _PLACE.sub(" ", _ASKED.sub("", request, count=1))
     words = content(text, frame=True)
     telling = {
@@ -365,7 +366,7 @@ def _near(store: Store, said: Remark, scopes: Sequence[str], statuses: Collectio
 
 
 def _same_sense(named: str, statement: str) -> bool:
-    """Whether what was named is not the opposite of a statement: "that I eat pork" is not "does not eat pork", but "pork" may be."""
+    """Whether the named thing does not negate a statement: "that I eat pork" negates "does not eat pork", but "pork" does not."""
     if _is_negated(named):
         return _is_negated(statement)
     return not (_CLAUSE.match(named) and _is_negated(statement))
@@ -377,14 +378,14 @@ def _is_negated(text: str) -> bool:
 
 
 def _was_asked(store: Store, memory_id: str, event: str) -> bool:
-    """Whether a request has led to a decision about a memory before."""
+    """Whether a request has already led to a decision about a memory."""
     return any(
         image.op in FORGET_OPERATIONS and image.reason.endswith(f" in {event}") for image in store.history(memory_id)
     )
 
 
 def _share(words: Sequence[str], memory: Memory) -> float:
-    """The share of these words that a memory has: their stems, or words that stand for them."""
+    """The share of these words that occur in a memory, by stem or synonym."""
     return sum(_has(memory.statement, word) for word in words) / len(words) if words else 0.0
 
 
@@ -400,7 +401,7 @@ def _words_of(statement: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _ends(statement: str, target: Memory) -> bool:
-    """Whether a statement changes what a memory says of the same subject."""
+    """Whether a statement changes a memory about the same subject."""
     from engram.models.pairs import LIKELY_CHANGE, relate
 
     if _subject(statement) != _subject(target.statement):
@@ -409,7 +410,7 @@ def _ends(statement: str, target: Memory) -> bool:
 
 
 def _subject(statement: str) -> frozenset[str]:
-    """The words before the verb, without articles and adverbs of time; "@me" and "@we" stand for the speakers."""
+    """The words before the verb, without articles and adverbs of time; "@me" and "@we" represent the speakers."""
     from engram.models.pair_words import FUNCTION, read_statement
 
     known = read_statement(statement)

@@ -1,4 +1,4 @@
-"""Settles the facts of an exchange: each is stored, replaces or ends what is stored, removes it, or waits for a person."""
+"""Settles the facts of an exchange: each is stored, replaces, ends or removes a stored memory, or waits for a person."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -41,13 +41,13 @@ from engram.text.content_hash import quote_hash
 
 PLAIN_FACT = "fact"
 TRANSCRIPT = "harvest"
-"""The source of what a person only perhaps meant to be kept: a candidate, like any other reading of a transcript."""
+"""The source of tentative facts, which become candidates like other transcript facts."""
 TEMPORARY_DAYS = 30
-"""The decay horizon of what is true for a while only."""
+"""The decay horizon of temporary facts."""
 ALWAYS_REVIEWED = ("identity", "fiscal")
 """Types whose facts always wait for review: numbers of documents, accounts and taxes."""
 CATEGORIES = ("relationship", "constraint")
-"""Categories of what people say of themselves that an agent could not store unseen."""
+"""Categories of statements about the user that an agent could not store without review."""
 QUOTED_TYPES = ("decision", "correction", "principle", "commitment")
 QUOTED_FROM = 0.8
 """Types whose exact words are kept as an artifact, and the confidence from which they are (spec 5)."""
@@ -63,7 +63,7 @@ class Revise(Protocol):
 
 @dataclass(slots=True)
 class Settlement:
-    """Carries out what follows from a fact, and reports it in the exchange."""
+    """Carries out the decision about a fact, and reports it in the exchange."""
 
     store: Store
     learner: Learner
@@ -71,12 +71,12 @@ class Settlement:
     revise: Revise | None
     autonomous: bool
     links: Sequence[Association] = ()
-    """What the memories that are stored are linked to."""
+    """Links to add to the stored memories."""
 
     def settle(
         self, exchange: Exchange, fact: ExtractedFact, choice: Choice | None, known: Mapping[str, Memory]
     ) -> None:
-        """Decide about a fact and carry the decision out; the decision names the words it is about."""
+        """Decide about a fact and carry out the decision, which names the words it is about."""
         decisions = exchange.result.decisions
         first = len(decisions)
         self._decide(exchange, fact, choice, known)
@@ -84,11 +84,11 @@ class Settlement:
         decisions[first:] = [replace(decision, said=said) for decision in decisions[first:]]
 
     def verdict(self, exchange: Exchange, fact: ExtractedFact, known: Lookup) -> Verdict:
-        """What the gates say about a fact, before anything is stored. Raises `PatternTimeout`."""
+        """The gates' verdict on a fact, before anything is stored. Raises `PatternTimeout`."""
         return judge(self.proposal(exchange, fact), known, self._learner_of(fact).settings)
 
     def proposal(self, exchange: Exchange, fact: ExtractedFact) -> Proposal:
-        """A fact as it is given to the gates. Raises `PatternTimeout`."""
+        """The proposal for a fact. Raises `PatternTimeout`."""
         given, source = self._memory_fields(exchange, fact), self._source_of(exchange, fact)
         drafted = draft(given, learned_by=CAPTURED, source=source, now=self.clock())
         memory = self.learner.policy.apply(drafted, typed=True)
@@ -133,13 +133,13 @@ class Settlement:
         said = exchange.events[fact.turn].content[slice(*fact.span)]
         return fact.role != ASSISTANT and (asks_to_forget(said) or asks_to_forget(fact.statement))
 
-    # -- what is to be forgotten, or is over
+    # -- facts to forget or end
 
     def _retract(self, exchange: Exchange, fact: ExtractedFact) -> None:
-        """Forget or end the memory that is meant, if it is clear which one and its source allows it."""
+        """Forget or end the target memory, if it is clear which one it is and the source may change it."""
         event = exchange.events[fact.turn]
         said = Remark(fact.statement, exchange.scope, event.id, event.at)
-        # What ends a memory becomes its next version, which belongs to the same scope.
+        # A statement that ends a memory becomes its next version, in the same scope.
         if fact.operation == END and not self._asks_to_forget(exchange, fact):
             self._end(exchange, fact, find_ended(self.store, said, exchange.scope))
             return
@@ -155,7 +155,7 @@ class Settlement:
 
         source, event = exchange.source_of(fact), exchange.events[fact.turn].id
         if problem := self._reason_to_ask(exchange, fact, target):
-            # No note of the request is stored, which would repeat what is to be forgotten: the memory itself waits.
+            # A stored note would repeat the content to forget, so the memory itself waits.
             if target.status in LIVE_STATUSES:
                 from engram.review.queue import request_forget
 
@@ -181,7 +181,7 @@ class Settlement:
         )
 
     def _reason_to_ask(self, exchange: Exchange, fact: ExtractedFact, target: Memory) -> str:
-        """Why a person decides whether a memory is forgotten; "" if it is forgotten at once."""
+        """Why a person must decide whether to forget a memory; "" if it is forgotten at once."""
         if not may_replace(exchange.source_of(fact), target):
             return "comes from a more trusted source"
         if why := reason_to_wait(target):
@@ -219,7 +219,7 @@ class Settlement:
                 )
             )
         elif target is None or fact.tentative:
-            # It may be about another memory than the gates would take it for, so it replaces none.
+            # It may concern another memory than the gates would select, so it replaces none.
             doubtful = [found.partly.id] if found.partly is not None else []
             learned = self._learn(exchange, fact, doubtful, relation="contradiction" if doubtful else "", alone=True)
             why = found.reason
@@ -236,7 +236,7 @@ class Settlement:
             exchange.result.settle(replace(decision, operation=operation, target_id=target.id), stored)
 
     def _wait(self, exchange: Exchange, fact: ExtractedFact, operation: str, target: Memory) -> None:
-        """Leave it to a person: the memory comes from a more trusted source, or is too important."""
+        """Leave the decision to a person, because the memory's source is more trusted, or the memory is too important."""
         learned = self._learn(exchange, fact, supersedes=[target.id])
         decision, stored = decision_of(fact, learned)
         exchange.result.settle(replace(decision, operation=operation, applied=False, target_id=target.id), stored)
@@ -260,7 +260,7 @@ class Settlement:
                 )
             )
         elif verdict.status != "active" or outranked:
-            # Naming the memory from a more trusted source makes the fact a contradiction of it, which waits.
+            # Because the fact names a memory from a more trusted source, it contradicts that memory and waits.
             learned = self._learn(exchange, fact, supersedes=[target.id] if outranked else [])
             stored = learned.memory if learned.outcome != Outcome.DUPLICATE else None
             why = f"the model chose {operation} {target.id} ({choice.reason}); {learned.gate}: {learned.reason}"
@@ -276,7 +276,7 @@ class Settlement:
             )
             exchange.result.settle(decision, stored)
         elif tier_3_reason(proposal.memory):
-            # No agent may reword a memory to say this, but a user may have told it.
+            # No agent may reword a memory to this, but the user may have stated it.
             learned = self._learn(exchange, fact, supersedes=[target.id])
             exchange.result.settle(*decision_of(fact, learned, f"model: {choice.reason}; "))
         else:
@@ -308,7 +308,7 @@ class Settlement:
         return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
     def _keep_quote(self, exchange: Exchange, fact: ExtractedFact, learned: Decision) -> None:
-        """Keep the exact words of a decision, a correction, a principle or a commitment that is sure enough."""
+        """Keep the exact words of a decision, correction, principle or commitment with enough confidence."""
         memory, event = learned.memory, exchange.events[fact.turn]
         if learned.outcome not in WRITTEN or memory is None or fact.confidence < QUOTED_FROM:
             return
@@ -349,7 +349,7 @@ class Settlement:
         return learned
 
     def _learner_of(self, fact: ExtractedFact) -> Learner:
-        """The learner; for what is only perhaps meant to be kept, one that promotes nothing."""
+        """The learner; for a tentative fact, one that promotes nothing."""
         if not fact.tentative:
             return self.learner
         settings = self.learner.settings
@@ -366,7 +366,8 @@ class Settlement:
     def _type_of(self, fact: ExtractedFact) -> str:
         """The extracted type. For a plain fact, or a sensitive type, the policy chooses the type.
 
-        People state where they live or work, or what they eat, themselves; what identifies them or their money still waits.
+        Facts that people state about their home, work or food are stored; data that identifies them or their money
+        still waits.
         """
         is_own = fact.type in (*ALWAYS_REVIEWED, *CATEGORIES) or memory_type(fact.type).tier == 1
         if fact.type != PLAIN_FACT and is_own:
@@ -396,7 +397,7 @@ class Settlement:
         }
 
     def _slot(self, fact: ExtractedFact) -> dict[str, str]:
-        """A critical slot for a fact whose loss could do harm, where no rule of the policy gives it one."""
+        """A critical slot for a fact whose loss could do harm, if no policy rule gives it one."""
         described = self.learner.policy.apply_leniently(Memory(id="", statement=fact.statement), typed=False)
         return {"critical_slot": f"critical:{fact.owner}"} if fact.critical and not described.critical_slot else {}
 
@@ -409,13 +410,13 @@ class Settlement:
         return self.store.heads(key, exchange.scope) if key else []
 
     def _valid_from(self, event: Event, fact: ExtractedFact, heads: Sequence[Memory]) -> datetime:
-        """Since when a fact is true: as the turn says, else since it was said.
+        """When a fact became true: as the turn states, else when it was stated.
 
-        What it supersedes may be dated later than the change, by the day somebody mentioned it. The fact is still news, and then
-        counts from when it was said.
+        The version it supersedes may be dated later than the change, because somebody mentioned it later. The fact then
+        counts from when it was stated.
         """
         said = event.at
-        # If the clock was set back between two turns of a ledger, their order counts.
+        # If the clock was set back between two turns of a ledger, their order decides.
         if later := [
             start for head in heads if (start := start_of(head)) > said and was_said_before(self.store, head, event)
         ]:
@@ -423,7 +424,7 @@ class Settlement:
         return said if fact.since is None or any(start_of(head) > fact.since for head in heads) else fact.since
 
     def _affirmed_key(self, fact: ExtractedFact) -> dict[str, str]:
-        """The conflict key of what a correction affirms: "Tom, not Priya" replaces Priya, as "Tom" would."""
+        """The conflict key of the affirmed part of a correction: "Tom, not Priya" replaces Priya, as "Tom" would."""
         affirmed = _CORRECTED.sub("", fact.statement)
         if affirmed == fact.statement:
             return {}

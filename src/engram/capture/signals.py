@@ -1,7 +1,8 @@
 """Scans a turn for signs of how soon it should be read: high, medium, low or none. Local, without a model.
 
-The English patterns are in `signals.txt`; tables `[signals.LANGUAGE]` of `config.toml` add others. Only `high` makes a buffer extract
-at once (`capture/buffer.py`); what is worth keeping is decided when the turn is read, whatever its level.
+The English patterns are in `signals.txt`; tables `[signals.LANGUAGE]` of `config.toml` add others. Only `high` makes a
+buffer extract at once (`capture/buffer.py`); what is worth keeping is decided when the turn is read, whatever its
+level.
 """
 
 import re
@@ -24,7 +25,7 @@ PATTERN_SECONDS, SCAN_SECONDS = 0.02, 0.1
 MOST_PATTERNS = 500
 """The most patterns of the owner, all languages together."""
 _WINDOW = 80
-"""Characters of a text that a phrase may take up."""
+"""The maximum length of text that a phrase may span."""
 _PART = re.compile(r"([(\[])([^)\]]{0,1000})[)\]]|(\S+)")
 _SIGNS = {number: " " for number in range(128) if not chr(number).isalnum() and chr(number) not in "'-/@_"}
 
@@ -40,7 +41,7 @@ class Signal:
 
 
 class SignalPattern(NamedTuple):
-    """A pattern of the owner."""
+    """One of the owner's patterns."""
 
     level: str
     language: str
@@ -51,7 +52,7 @@ SignalPatterns = tuple[SignalPattern, ...]
 
 
 def scan(text: str, custom: SignalPatterns = ()) -> Signal:
-    """The signal of a turn. The time it takes grows with the text's length alone, whatever the text says."""
+    """The signal of a turn. The time grows only with the length of the text, whatever its content."""
     found = _bundled_signals(text)
     skipped: list[str] = []
     if custom:
@@ -68,11 +69,11 @@ def _level(found: Sequence[tuple[str, str]]) -> str:
     return LOW if levels else NONE
 
 
-# -- the phrases that come with Engram
+# -- the built-in phrases
 
 
 class _Node:
-    """A place in a phrase: which words may come next, and the rows of the table that end here."""
+    """A position in a phrase: the possible next words, and the table rows that end here."""
 
     __slots__ = ("ends", "next", "pairs")
 
@@ -80,7 +81,7 @@ class _Node:
         self.next: dict[str, _Node] = {}
         self.ends: list[tuple[int, frozenset[str]]] = []
         self.pairs: re.Pattern[str] | None = None
-        """Of a first word: finds what follows it, where that goes on."""
+        """For a first word, finds its continuations, if it has any."""
 
 
 class _Phrases(NamedTuple):
@@ -91,7 +92,7 @@ class _Phrases(NamedTuple):
 
 
 def _bundled_signals(text: str) -> list[tuple[str, str]]:
-    """The level and name of each row that is found, in the table's order."""
+    """The level and name of each row that matches, in the table's order."""
     words = _plain(text).split()
     prepared, phrases = f" {' '.join(words)} ", _phrases()
     found: set[int] = set()
@@ -99,7 +100,7 @@ def _bundled_signals(text: str) -> list[tuple[str, str]]:
         node = phrases.first[word]
         found.update(row for row, _ in node.ends)
         if node.pairs is not None:
-            # Each sequence of words is looked at once, however often it is repeated.
+            # Look at each sequence of words only once, however often it is repeated.
             for window in set(node.pairs.findall(prepared)):
                 _follow(node, window.split(), found)
     return list(dict.fromkeys(phrases.rows[row] for row in sorted(found)))
@@ -142,7 +143,7 @@ def _phrases() -> _Phrases:
 
 
 def _nodes(starts: list[_Node], phrase: str) -> list[_Node]:
-    """The nodes at which a phrase ends that begins at some nodes."""
+    """The nodes at which a phrase ends if it begins at the given nodes."""
     for opened, several, word in _PART.findall(phrase):
         ways = [way.split() for way in several.split("|")] if opened else [[word]]
         ends = [_node(start, way) for start in starts for way in ways]
@@ -160,7 +161,7 @@ def _node(start: _Node, words: Sequence[str]) -> _Node:
 
 
 def _custom(text: str, patterns: SignalPatterns, skipped: list[str]) -> list[tuple[str, str]]:
-    """Those of the owner's patterns that are found; one that takes too long is skipped."""
+    """The owner's patterns that match; a pattern that takes too long is skipped."""
     found, deadline = [], time.monotonic() + SCAN_SECONDS
     for pattern in patterns:
         left = min(PATTERN_SECONDS, deadline - time.monotonic())
@@ -176,14 +177,17 @@ def _custom(text: str, patterns: SignalPatterns, skipped: list[str]) -> list[tup
 
 @lru_cache(maxsize=MOST_PATTERNS)
 def _stoppable(pattern: str) -> Any:
-    """Python's own matcher cannot be stopped, so `regex` runs the owner's patterns."""
+    """The compiled pattern. Python's own matcher cannot be interrupted, so `regex` runs the owner's patterns."""
     import regex
 
     return regex.compile(pattern, regex.IGNORECASE | regex.VERSION0)
 
 
 def custom_signals(tables: Mapping[str, Any], config: Path | None = None) -> SignalPatterns:
-    """The owner's patterns of every language. Raises `InvalidInput`, naming the file and the line, for one that cannot be used."""
+    """The owner's patterns of every language.
+
+    Raises `InvalidInput`, naming the file and the line, for one that cannot be used.
+    """
     found = []
     for language, table in tables.items():
         if not isinstance(table, Mapping):
@@ -223,7 +227,7 @@ def _problem(pattern: str) -> str:
         return f"a pattern that nests more than {MAX_NESTING} groups"
     try:
         compiled = _stoppable(pattern)
-    except Exception as error:  # `regex.error`, and whatever a hostile pattern makes of the compiler
+    except Exception as error:  # `regex.error`, or any other failure that a hostile pattern causes in the compiler
         return f"not a regular expression ({error})"
     return "it fits an empty text, so it would fit every turn" if compiled.search("") else ""
 

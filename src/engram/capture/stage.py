@@ -1,5 +1,6 @@
-"""Stages one fact of a transcript: as a candidate, as a further telling of one that waits, or not at all, always with the reason.
-What only probably says the same is linked to the older memory, and a person merges the two or keeps both."""
+"""Stages one fact of a transcript: as a candidate, as a repetition of a waiting one, or not at all; always with the reason.
+A fact that only probably repeats a memory is linked to it, and a person merges the two or keeps both.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from engram.models.pairs import Relation
 
 MIN_RELATED_COSINE = 0.4
-"""The least cosine of two statements that are probably about one thing."""
+"""The minimum cosine of two statements that are probably about the same thing."""
 MIN_SENTENCE_COSINE = 0.55
-"""The least cosine of remarks of which only some sentences are alike."""
+"""The minimum cosine of remarks if only some of their sentences are similar."""
 MIN_DIFFERENT_PROBABILITY = 0.5
 """The probability of "different" from which two statements are about different things."""
 _FEWEST_WORDS = 4
@@ -47,24 +48,24 @@ _FEWEST_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A memory that a new statement says again, or probably does."""
+    """A memory that a new statement repeats, or probably repeats."""
 
     memory: Memory
     is_same: bool
-    """Whether it says the same, and may be added to a candidate that shows it."""
+    """Whether it means the same, and may be added to a candidate that shows it."""
     is_sure: bool = False
-    """Whether it surely does, so that nothing is lost where it is not stored at all."""
+    """Whether that is certain, so that nothing is lost if the statement is not stored."""
 
 
 def find_repetition(
     store: Store, memory: Memory, scopes: Sequence[str], vector: "Vectors | None", others: Sequence[Neighbour] = ()
 ) -> Repetition | None:
-    """The live memory of these scopes, or one of the others, that a statement says again; None if it says something else, or the opposite.
+    """The live memory that a statement repeats, in these scopes or among `others`; None if the statement is different or opposite.
 
-    People tell their agents the same rule again and again. What says the same as a candidate that waits for review is
-    added to it as a further telling, with its own words, so that a reviewer sees them and can take them out
-    (`engram.review.amendment`). What only probably does is proposed by itself and linked to the older memory, so that a
-    person merges the two or keeps both. No words are ever replaced.
+    People state the same rule to their agents repeatedly. A repetition of a waiting candidate is added to it as a
+    retelling, in its own words, so that a reviewer sees it and can separate it (`engram.review.amendment`). A probable
+    repetition is proposed by itself and linked to the older memory, so that a person merges the two or keeps both. No
+    words are ever replaced.
     """
     from engram.models.pairs import relate_all
     from engram.models.paraphrases import SAME_LOG_ODDS, SURELY_SAME_LOG_ODDS
@@ -97,7 +98,7 @@ def find_repetition(
 
 
 def _scores(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relations: "Sequence[Relation]") -> list[float]:
-    """How surely the newer statement of each pair says the same: log odds; without end for the same words, and not at all where a number was replaced."""
+    """Log odds that the newer statement of each pair repeats the older: infinite for equal texts, minus infinity for other numbers."""
     from engram.models.paraphrases import likeness
 
     return [
@@ -112,7 +113,7 @@ def _has_other_numbers(old: str, new: str) -> bool:
 
 
 def _is_covered(store: Store, new: str, old: str) -> bool:
-    """Whether each sentence of a statement says the same as a sentence of an older, longer one."""
+    """Whether each sentence of a statement repeats a sentence of an older, longer one."""
     from engram.models.pairs import relate_pairs
     from engram.models.paraphrases import SAME_LOG_ODDS
 
@@ -135,7 +136,7 @@ def _is_covered(store: Store, new: str, old: str) -> bool:
 
 
 def _difference(compared: "Relation", cosine: float, new: str, old: str) -> float:
-    """How different two remarks are: of close ones, the sentences that are most alike, since the model was trained on single ones."""
+    """How different two remarks are; for close ones, their most similar sentences count, because the model was trained on single ones."""
     from engram.models.pairs import relate_pairs
 
     if cosine < MIN_SENTENCE_COSINE or compared.different < MIN_DIFFERENT_PROBABILITY:
@@ -149,9 +150,10 @@ def _sentences(statement: str) -> list[str]:
 
 
 def add_evidence(store: Store, known: Memory, new: Memory, now: datetime) -> bool:
-    """Add a second telling to a candidate, whose words stay as they are: its evidence, and its own words where they differ.
+    """Add a repetition to a candidate, whose wording stays: its evidence, and its own words if they differ.
 
-    Whether it is there now; False for a memory that somebody has decided about or changed meanwhile.
+    Returns whether the evidence is stored; False if somebody has decided about the memory or changed it in the
+    meantime.
     """
     if not same_text(known.statement, new.statement):
         new = new.replace(evidence=tuple(store_retelling(store, known, new, one) for one in new.evidence))
@@ -184,12 +186,12 @@ _NOTHING_FORGOTTEN = (
     "nothing was forgotten: a request in an old transcript is not carried out; use `engram forget` if you still want it"
 )
 _RETOLD = "retold"
-"""The gate that a decision about a repetition names."""
+"""The gate named by a decision about a repetition."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactOrigin:
-    """Where the facts of a transcript come from, and where they belong."""
+    """The origin of a transcript's facts, and the scopes they belong to."""
 
     source: str
     transcript: Transcript
@@ -197,13 +199,13 @@ class FactOrigin:
     ledger_scope: str
 
     def scope_of(self, fact: ExtractedFact) -> str:
-        """What is about a person holds everywhere, what is about the project in the project."""
+        """The scope of a fact: facts about a person apply everywhere, facts about the project in the project."""
         return GLOBAL if fact.owner in _PEOPLE else self.project_scope
 
 
 @dataclass(slots=True)
 class DryRun:
-    """What a dry run would have proposed so far, so that it finds the repetitions a harvest would."""
+    """The proposals of a dry run so far, so that it finds the same repetitions as a harvest."""
 
     proposed: "list[tuple[Memory, Vectors | None]]" = field(default_factory=list)
 
@@ -218,7 +220,7 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class FactStage:
-    """Decides about facts one by one; with a rehearsal it writes nothing and only says what it would decide."""
+    """Decides about facts one by one; in a dry run, it writes nothing and only reports its decisions."""
 
     store: Store
     learner: Learner
@@ -228,7 +230,7 @@ class FactStage:
     rehearsal: DryRun | None = None
 
     def stage(self, turn: TranscriptTurn, fact: ExtractedFact, origin: FactOrigin) -> FactDecision:
-        """Stage a fact. Its turn goes to the ledger only if the fact is proposed, or is evidence of one that is."""
+        """Stage a fact. Its turn is stored in the ledger only if the fact is proposed, or is evidence for a proposed one."""
         if fact.operation == FORGET:
             return FactDecision(
                 fact=fact.statement, operation="FORGET", applied=False, reason=f"{fact.reason}; {_NOTHING_FORGOTTEN}"
@@ -265,7 +267,7 @@ class FactStage:
     def _find_repetition(
         self, memory: Memory, verdict: Verdict, vector: "Vectors | None", origin: FactOrigin
     ) -> Repetition | None:
-        """The memory that the fact says again, surely or probably; None for one that the gates found it to contradict."""
+        """The memory that the fact repeats, certainly or probably; None if the gates found that it contradicts that memory."""
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
             return Repetition(verdict.other, is_same=True, is_sure=True)
         scopes = (memory.scope, origin.project_scope, GLOBAL)
@@ -279,7 +281,7 @@ class FactStage:
     def _merge_into_known(
         self, turn: TranscriptTurn, fact: ExtractedFact, origin: FactOrigin, known: Repetition
     ) -> bool:
-        """Whether a fact needs no memory of its own: a candidate has it as a further telling, or it surely says nothing new."""
+        """Whether a fact needs no memory of its own: it was added to a candidate as a retelling, or certainly adds nothing."""
         if self.rehearsal is not None and not known.memory.id:
             return True
         if not is_untouched(self.store, known.memory):
@@ -299,10 +301,10 @@ class FactStage:
         origin: FactOrigin,
         known: Repetition | None,
     ) -> FactDecision:
-        """Store the turn, and what follows from its fact."""
+        """Store the turn, and settle its fact."""
         exchange = self._exchange(self._record_turn(turn, origin), fact, origin)
         if known is not None:
-            # A person decides whether it is the same, also where harvested facts are promoted at once.
+            # A person decides whether it is a repetition, even if harvested facts are promoted at once.
             fact = fact if fact.operation else replace(fact, tentative=True)
             link = Association(known.memory.id, MAY_REPEAT, 0.5, last_reinforced=self.clock())
             settlement = replace(settlement, links=[link])
@@ -318,7 +320,7 @@ class FactStage:
         try:
             return self._observe_turn(turn, turn.key, origin)
         except Refused:
-            # A transcript that was rewritten may give the key of one turn to another.
+            # A rewritten transcript may give the key of one turn to another.
             return self._observe_turn(turn, f"{turn.key}/{quote_hash(turn.content)[:16]}", origin)
 
     def _observe_turn(self, turn: TranscriptTurn, key: str, origin: FactOrigin) -> list[Event]:
@@ -329,7 +331,7 @@ class FactStage:
 
 
 def _unsaved_event(turn: TranscriptTurn, origin: FactOrigin) -> Event:
-    """The turn as an event that is not in the ledger yet, and perhaps never will be."""
+    """The turn as an event that is not in the ledger yet, and may never be."""
     assert turn.at is not None
     return Event("", origin.transcript.session, 0, "user", turn.content, turn.at)
 
@@ -342,7 +344,7 @@ def _decision(fact: ExtractedFact, verdict: Verdict) -> FactDecision:
 
 
 def _note_repetition(decision: FactDecision, known: Repetition | None, *, is_active: bool = False) -> FactDecision:
-    """The decision with what the fact probably repeats, and whether it would be active at once."""
+    """The decision with the memory it probably repeats, and whether the fact would be active at once."""
     if known is None:
         return replace(decision, applied=decision.applied or is_active)
     return replace(decision, reason=f"{decision.reason}; probably says again what {mention(known.memory)} says")

@@ -1,7 +1,8 @@
-"""What a person took out of use stays out of what programs add and of what files bring, as `learn` keeps it out.
+"""Keeps memories that a person took out of use from being added again by programs or imports, as `learn` does.
 
-A rejection holds for other words, too, and in what a file brings for the parts of a form and the texts next to a statement. What only likely says the
-same as a rejected memory waits for review. A retirement holds for the same text, and for other words in what a file brings: a program may well add what is merely like it.
+A rejection also covers rewordings; in imports, it covers the parts of a form and the texts next to a statement too. A
+memory that only probably repeats a rejected one waits for review. A retirement covers the same text and, in imports,
+rewordings; a program may add similar memories.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,23 +46,23 @@ if TYPE_CHECKING:
 __all__ = ["Withdrawals"]
 
 MIN_WITHDRAWN_COSINE, MIN_SHARED_SHARE = 0.4, 0.5
-"""The cosine, or the share of a rejected memory's words, from which a statement is compared with it in full."""
+"""The cosine, or the share of a rejected memory's words, from which a statement is compared with that memory in full."""
 MAX_WITHDRAWN_PER_MEMORY, MAX_COMPARED_WITHDRAWN = 50, 5_000
-"""Up to so many rejections for each new memory, and in all, comparing with every one costs less than a search for each memory."""
+"""Up to this many rejections per new memory, and in total, it is cheaper to compare with all of them than to search for each memory."""
 SLICE = 500
 """Memories whose vectors are compared at once; bounds the size of the product."""
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawals:
-    """Looks up what a person rejected or retired."""
+    """Looks up the memories that a person rejected or retired."""
 
     store: Store
 
     def hold_withdrawn(self, memories: Sequence[Memory], source: str, *, waits: bool = False) -> list[Memory]:
-        """The memories; what likely says the same as a rejected one waits for review.
+        """The memories; those that probably repeat a rejected one wait for review.
 
-        Raises `Refused` for one that surely says what a person took out of use, unless that `waits`, too.
+        Raises `Refused` for one that certainly repeats a memory that a person took out of use, unless `waits` is set.
         """
         said = [memory for memory in memories if rank_of(memory.source or source, Rank.PROGRAM) < Rank.PERSON]
         found = self.find_recurrences([memory for memory in said if memory.status in ANSWERING_STATUSES])
@@ -72,13 +73,14 @@ class Withdrawals:
         return [memory.replace(status="candidate") if id(memory) in found else memory for memory in memories]
 
     def count(self) -> int:
-        """How many memories are rejected or retired; another number means that somebody decided in between."""
+        """The number of rejected or retired memories; if it changes, somebody has decided in between."""
         return self.store.count(Filters(statuses=WITHDRAWN_STATUSES))
 
     def find_recurrences(self, memories: Sequence[Memory], *, inside: bool = False) -> dict[int, Recurrence]:
-        """What each of these repeats that a person took out of use, by the identity of the memory.
+        """The memories that these repeat and that a person took out of use, by the identity of the repeating memory.
 
-        With `inside`, rewordings of what a person retired count too, and so do the parts of their forms and what they say next to the statement.
+        With `inside`, rewordings of retired memories count too, and so do the parts of forms and the texts next to a
+        statement.
         """
         statuses = WITHDRAWN_STATUSES if inside else WITHDRAWN_STATUSES[:1]
         if not memories or not self.count():
@@ -98,7 +100,7 @@ class Withdrawals:
         return found
 
     def _find_inside(self, memory: Memory, lookup: "_InMemorySearch | _StoreSearch") -> Recurrence | None:
-        """What a person rejected that a part of a memory says; compared by words, since there may be many parts."""
+        """The rejected memory that a part of this one repeats; compared by words, because there may be many parts."""
         proposal, beside = propose(memory), particular_texts(memory)
         texts = {"form": [part.memory.statement for part in statements_of(proposal)[1:]], **beside}
         if not any(texts.values()):
@@ -111,7 +113,7 @@ class Withdrawals:
     def _find_reworded(
         self, memories: Sequence[Memory], lookup: "_InMemorySearch | _StoreSearch"
     ) -> dict[int, Recurrence]:
-        """What these say in other words that a person took out of use."""
+        """The memories taken out of use that these reword, by identity."""
         vectors = self.store.embed([meaning_of(memory) for memory in memories])
         proposals = [propose(memory) for memory in memories]
         pairs = zip(proposals, lookup.near(proposals, vectors), strict=True)
@@ -127,7 +129,7 @@ class Withdrawals:
         return _InMemorySearch(indexed, self.store.vectors([numbers[memory.id] for memory in indexed]))
 
     def _find_same_text(self, memory: Memory) -> Recurrence | None:
-        """The one with the same text; a rejected one before a retired one."""
+        """The memory taken out of use with the same text; rejected ones come before retired ones."""
         told = sorted(
             self.store.same_text(content_hash(memory.statement), WITHDRAWN_STATUSES),
             key=lambda other: WITHDRAWN_STATUSES.index(other.status),
@@ -141,13 +143,13 @@ class Withdrawals:
 
 @dataclass(frozen=True, slots=True)
 class _StoreSearch:
-    """Searches the memories that were taken out of use, for one statement at a time."""
+    """Searches the memories that were taken out of use, one statement at a time."""
 
     store: Store
     statuses: tuple[str, ...]
 
     def near(self, proposals: Sequence[Proposal], vectors: "Vectors | None") -> list[list[Neighbour]]:
-        """The memories that each proposal is near to."""
+        """The neighbours of each proposal."""
         found = []
         for at, proposal in enumerate(proposals):
             known = StoreLookup(self.store, vectors[at] if vectors is not None else None)
@@ -160,13 +162,13 @@ class _StoreSearch:
 
 @dataclass(frozen=True, slots=True)
 class _InMemorySearch:
-    """All memories of a store that were taken out of use, where they are few: many statements are compared with them at once."""
+    """Holds all memories that were taken out of use, if there are few, and compares many statements with them at once."""
 
     memories: Sequence[Memory]
     vectors: "Vectors | None"
 
     def near(self, proposals: Sequence[Proposal], vectors: "Vectors | None") -> list[list[Neighbour]]:
-        """The memories that each proposal is near to in meaning or shares most words with, nearest first."""
+        """The neighbours of each proposal, by meaning or by shared words, nearest first."""
         if vectors is None or self.vectors is None or not self.memories:
             return [self._near(proposal, [-1.0] * len(self.memories)) for proposal in proposals]
         return [self._near(one, row) for one, row in zip(proposals, dot(vectors, self.vectors.T).tolist(), strict=True)]
@@ -185,7 +187,7 @@ class _InMemorySearch:
 
 
 def _terms(proposal: Proposal) -> Iterator[str]:
-    """The words of a proposal, and those of its other readings."""
+    """The words of a proposal and of its other readings."""
     yield from proposal.tokens
     for reading in other_readings(proposal.memory.statement):
         yield from tokens(reading)

@@ -1,6 +1,7 @@
-"""Changes to memories: each is a `Change`, and `execute_change` carries out every one of them.
+"""Changes to memories: each one is a `Change`, which `execute_change` carries out.
 
-`execution` has `Change`, which describes a change, `execute_change`, which carries it out, and `LockedMemories`, which a plan reads and
-writes under the lock. The rules are functions of memories: `versions` (what replaces what, and what waits for what), `authority` (who
-may change what), `approval` (who may approve what, and what becomes of contradictions), and `admission`, which judges what an agent writes.
+`execution` defines `Change`, `execute_change` and `LockedMemories`, through which a plan reads and writes under the
+lock. The rules are functions of memories: `versions` (which memory replaces or blocks which), `authority` (who may
+change a memory), `approval` (who may approve one, and how contradictions are settled) and `admission` (checks on what
+an agent writes).
 """

@@ -1,4 +1,4 @@
-"""The last check of every change: what an agent or a file writes passes the gates, with what they may look up in the store."""
+"""The final check of every change: memories written by agents or files pass the gates, which look up similar memories in the store."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -40,27 +40,27 @@ if TYPE_CHECKING:
     from engram.embedding.vectors import Vectors
 
 MAX_NEIGHBOURS = 6
-"""How many of the nearest memories by meaning, and as many by words, the gates compare with."""
+"""How many of the nearest memories the gates compare with: this many by meaning, and this many by words."""
 MAX_SUBJECT_NEIGHBOURS = 24
-"""How many memories a fact in a form is compared with that share the words of its subject and predicate."""
+"""How many memories with the same subject and predicate words a structured fact is compared with."""
 MAX_TAKEN_OUT_NEIGHBOURS = 6
-"""How many of the nearest memories that were taken out of use a proposal is compared with."""
+"""How many of the nearest memories taken out of use a proposal is compared with."""
 MAX_TAKEN_OUT_NEIGHBOURS_OF_LONG = 24
-"""The same for a text that may say something in any of its sentences."""
+"""The same limit for a long text, any sentence of which may repeat a memory."""
 MAX_LOOKUP_TERMS = 6
-"""How many of the rarest words of a statement its neighbours are looked up by."""
+"""How many of the rarest words of a statement are used to look up its neighbours."""
 TAKEN_OUT_STATUSES = ("rejected", "retired", "superseded")
-"""The statuses of memories that somebody took out of use."""
+"""The statuses of memories that were taken out of use."""
 MAX_LOOKUPS, LOOKUP_GROUP = 40, 40
-"""Lookups for a long text, and how many of its words each one looks up."""
+"""The maximum number of lookups for a long text, and the number of words in each."""
 LONG_TEXT_CHARS = 400
-"""Characters from which memories that were taken out of use are looked up by all words of a text."""
+"""Length from which a text is also compared, word group by word group, with memories taken out of use."""
 COMPARED_STATUSES = ("active", "dormant", "candidate")
 """The statuses of memories that a proposal is compared with."""
 
 
 def removal_note(history: Sequence[Image], memory: Memory) -> str:
-    """How and when a person took a memory out of use for what it says; "" where anyone else did, or for who said it."""
+    """How and when a person took a memory out of use because of its content; "" if an agent did, or if its source was distrusted."""
     decided = status_decision(history)
     if decided is None:
         return f"{memory.status} by a person"
@@ -70,7 +70,7 @@ def removal_note(history: Sequence[Image], memory: Memory) -> str:
 
 
 def filter_taken_out(store: Store, near: Sequence[Neighbour]) -> list[Neighbour]:
-    """Those of these that a person took out of use for what they say, with how and when."""
+    """The neighbours that a person took out of use because of their content, each with how and when."""
     out = [one for one in near if one.memory.status in TAKEN_OUT_STATUSES]
     told = store.histories([one.memory.id for one in out])
     found = [(one, removal_note(told[one.memory.id], one.memory)) for one in out]
@@ -78,7 +78,7 @@ def filter_taken_out(store: Store, near: Sequence[Neighbour]) -> list[Neighbour]
 
 
 def _expand_readings(proposal: Proposal) -> list[Proposal]:
-    """The proposal in its other readings that have words by which it may be looked up and which it does not have itself."""
+    """Copies of the proposal, one for each other reading of its statement that contains new words to look up."""
     readings = other_readings(proposal.memory.statement)
     known = set(tokens(fold_text(proposal.memory.statement[:20_000]))) if readings else set()
     return [
@@ -89,7 +89,7 @@ def _expand_readings(proposal: Proposal) -> list[Proposal]:
 
 
 def taken_out_limit(proposal: Proposal) -> int:
-    """How many memories that were taken out of use a proposal is compared with."""
+    """The maximum number of memories taken out of use that a proposal is compared with."""
     return (
         MAX_TAKEN_OUT_NEIGHBOURS
         if len(proposal.memory.statement) <= LONG_TEXT_CHARS
@@ -103,20 +103,20 @@ def is_visible_either_way(scope: str, other: str) -> bool:
 
 
 def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
-    """A memory with its content hash and tokens, as the gates compare it."""
+    """The proposal for a memory, with its content hash and tokens, as the gates compare it."""
     said = fold_text(memory.statement[:MAX_JUDGED_CHARS])
     return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(said)))
 
 
 @dataclass(slots=True)
 class StoreLookup:
-    """The gates' lookups (`gates.proposal.Known`) in a store."""
+    """Implements the gates' lookups (`gates.proposal.Known`) on a store."""
 
     store: Store
     vector: "Vectors | None" = None
     statuses: tuple[str, ...] = COMPARED_STATUSES
     scopes: tuple[str, ...] = ()
-    """Where the neighbours of a proposal are looked up, if not in its own scope."""
+    """The scopes to search for neighbours; empty means the proposal's own scope."""
     neighbours: int = MAX_NEIGHBOURS
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
@@ -128,13 +128,13 @@ class StoreLookup:
         return self.store.heads(conflict_key, scope)
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest memories of the same scope and of these statuses, by meaning and by words; of a fact also those about its subject."""
+        """The nearest memories of the scope by meaning and by words; for a fact, also other facts about its subject."""
         found = list(self._nearest(proposal, self.statuses, self.neighbours, self.scopes))
         known = {near.memory.id for near in found}
         return found + [near for near in self._about_subject(proposal) if near.memory.id not in known]
 
     def _about_subject(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """Other facts about the subject and predicate of a fact; what they say of it, its object, may share no word."""
+        """Other facts with the same subject and predicate; their objects may share no words with this one."""
         form = proposal.memory.form
         if not form.get("subject"):
             return ()
@@ -144,7 +144,7 @@ class StoreLookup:
         return self._neighbours([n for n, _ in found.lexical])
 
     def rejected_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest memories that a person rejected for what they say, not for who said it."""
+        """The nearest memories that a person rejected because of their content, not their source."""
         return self._taken_out_neighbours(proposal, ("rejected",))
 
     def withdrawn_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
@@ -152,7 +152,7 @@ class StoreLookup:
         return self._taken_out_neighbours(proposal, ("retired", "superseded"))
 
     def _taken_out_neighbours(self, proposal: Proposal, statuses: tuple[str, ...]) -> Sequence[Neighbour]:
-        """What a person took out of use: the nearest in the scopes seen from there, and the same text in any that sees it."""
+        """Memories that a person took out of use: the nearest in the visible scopes, and identical texts in any scope related to them."""
         scope = proposal.memory.scope
         seen = visible_scopes([scope])
         near: list[Neighbour] = []
@@ -164,7 +164,7 @@ class StoreLookup:
         same = self.store.same_text(proposal.content_hash, statuses)
         if not near and not same:
             return ()
-        # Others can bury a decision among many alike, but not the text itself.
+        # Many similar memories can push a rejected one out of the nearest, but an identical text is always found.
         near = [*(Neighbour(one, 1.0) for one in same if is_visible_either_way(one.scope, scope)), *near]
         found = {one.memory.id: one for one in reversed(near)}
         return filter_taken_out(self.store, list(found.values()))
@@ -179,7 +179,7 @@ class StoreLookup:
     def _nearest_inside(
         self, proposal: Proposal, statuses: tuple[str, ...], scopes: Sequence[str]
     ) -> Sequence[Neighbour]:
-        """The memories that share most words with some part of a long text; words that follow each other are looked up together."""
+        """The memories that share the most words with some part of a long text, looked up by groups of consecutive words."""
         if len(text := proposal.memory.statement) <= LONG_TEXT_CHARS:
             return ()
         wanted = query_terms(fold_text(text[:MAX_JUDGED_CHARS]))
@@ -203,7 +203,7 @@ class StoreLookup:
         return [Neighbour(hit.record, cosine) for hit, cosine in pairs if isinstance(hit.record, Memory)]
 
     def _rarest_terms(self, proposal: Proposal) -> tuple[str, ...]:
-        """The rarest words of a statement: any memory that says the same, or the opposite, shares some of them."""
+        """The rarest known words of a statement; a memory that agrees with it or contradicts it shares some of them."""
         terms = query_terms(proposal.memory.statement[:4000])
         known = self.store.frequencies(terms)
         return tuple(sorted(known, key=lambda term: (known[term], term))[:MAX_LOOKUP_TERMS])
@@ -218,11 +218,11 @@ class StoreLookup:
 
 @dataclass(slots=True)
 class ExcludingLookup(StoreLookup):
-    """The gates' lookups for a memory that is stored already: everything but that one."""
+    """The gates' lookups for a memory that is already stored, without the memory itself."""
 
     own: str = ""
     gone: frozenset[str] = frozenset()
-    """What the same decision takes out of use."""
+    """The ids of the memories that the same change takes out of use."""
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
         """The other live memory with this content hash in a scope."""
@@ -247,11 +247,11 @@ class ExcludingLookup(StoreLookup):
 
 @dataclass(slots=True)
 class ChangesLookup:
-    """The gates' lookups among the few memories that others wrote between the verdict and the lock."""
+    """The gates' lookups among the memories that others wrote between the verdict and the lock."""
 
     memories: Sequence[Memory]
     out: Sequence[Neighbour] = ()
-    """What a person took out of use in between."""
+    """The memories that a person took out of use in the meantime."""
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
         """The one with this content hash in a scope."""
@@ -275,29 +275,29 @@ class ChangesLookup:
 
 
 REVIEW_OPERATIONS = frozenset({"resolve", "undo"})
-"""The operations that decide between two memories, or take such a decision back."""
+"""The operations that settle a conflict between two memories, or undo such a decision."""
 CLAIM_FIELDS = ("statement", "situation", "form", "type", "scope")
-"""What a memory says, and where."""
+"""The fields that define a memory's claim and where it applies."""
 _DETAIL_FIELDS = (
     "rationale", "context", "domain", "trigger_context", "name", "tags", "cues", "entities", "aliases", "anchors",
 )  # fmt: skip
-"""What else of a memory an agent may read."""
+"""The other fields of a memory that an agent may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Judges what a decision writes.
+    """Checks the memories that a change writes.
 
-    No operation is exempt. A plan that asked the gates about a memory puts it as `judged`, because what may not be
-    active waits there; every other memory of the same change is judged here, and refused. A person, and a program that
-    opened the store for its owner, may write what they want.
+    No operation is exempt. A plan that has already consulted the gates about a memory marks it as `judged`, because a
+    memory that may not become active then waits for review. Every other memory is checked here and refused if it fails.
+    A person, or a program that opened the store for its owner, may write anything.
     """
 
     store: Store
     settings: GateSettings
 
     def check(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: Decider) -> None:
-        """Raise `Refused` for the first memory that this actor may not write so."""
+        """Raise `Refused` for the first memory that this actor may not write in this form."""
         if not is_below_program(deciding.actor):
             return
         for memory in memories:
@@ -328,7 +328,7 @@ class Admission:
             raise Refused(_refusal_text(memory, deciding.actor, notice(why)))
 
     def _particular_problem(self, before: Memory, memory: Memory, memories: Sequence[Memory], deciding: Decider) -> str:
-        """Why the actor may not say so next to the statement; "" where it may."""
+        """Why the actor may not write the changed details of the memory; "" if it may."""
         names = [name for name in PARTICULAR_FIELDS if _differs(before, memory, (name,))]
         if not names:
             return ""
@@ -341,12 +341,12 @@ class Admission:
     def _judge(
         self, before: Memory | None, memory: Memory, verdict: Verdict, deciding: Decider, *, is_new: bool
     ) -> None:
-        """Raise `Refused` unless `learn` of these words by this actor would be active; of what is not active, unless it would be stored."""
+        """Raise `Refused` if the gates reject the memory or, for a current one, if `learn` would not make it active."""
         if verdict.outcome == Outcome.REJECTED:
             raise Refused(_refusal_text(memory, deciding.actor, f"{verdict.gate}: {verdict.reason}"))
         if memory.status not in ANSWERING_STATUSES:
             return
-        # What was active before, or waited only for another memory, was trusted then; what it says has not changed.
+        # A memory that was active, or waited only for another one, was already trusted, and its claim has not changed.
         was_trusted = before is not None and not is_new and (before.status != "candidate" or waits_alone(before))
         if verdict.outcome == Outcome.PENDING and (not was_trusted or verdict.gate != "trust" or verdict.withdrawn):
             raise Refused(_refusal_text(memory, deciding.actor, verdict.reason))
@@ -360,12 +360,12 @@ class Admission:
                 raise Refused(_refusal_text(memory, deciding.actor, outranked_reason(deciding.actor, other)))
 
     def _is_inferred(self, before: Memory | None, memory: Memory, deciding: Decider) -> bool:
-        """Whether nobody gave the type, which a new version has from the one it supersedes."""
+        """Whether the type was inferred, or inherited from the superseded version, rather than given."""
         known = before or (self.store.get(memory.supersedes[-1]) if memory.supersedes else None)
         return known is not None and is_inferred(deciding.actor, known, memory)
 
     def _vector(self, before: Memory | None, memory: Memory, deciding: Decider) -> "Vectors | None":
-        """The vector of a memory: given with it, or stored. The writer lock is held here, so that nothing is embedded unless it must be."""
+        """The vector of a memory: given, stored, or else embedded, which is avoided because the writer lock is held."""
         if (given := deciding.vectors.get(memory.id)) is not None:
             return given
         if before is not None and meaning_of(before) == meaning_of(memory):
@@ -380,14 +380,14 @@ class Admission:
     def _verdict(
         self, memory: Memory, memories: Sequence[Memory], deciding: Decider, vector: "Vectors | None", *, is_typed: bool
     ) -> Verdict:
-        """What the gates say to these words from this actor; how long they may be is another gate's matter."""
+        """The gates' verdict on the memory if this actor proposed it; length limits are checked elsewhere."""
         known = ExcludingLookup(self.store, vector, own=memory.id, gone=deciding.gone)
         settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
         proposal = replace(self._proposal(memory, memories, deciding.actor), is_typed=is_typed)
         return judge(proposal, known, settings)
 
     def _proposal(self, memory: Memory, memories: Sequence[Memory], actor: str) -> Proposal:
-        """The memory as its actor's word; those that were found to be right elsewhere do not contradict it."""
+        """The memory as a proposal by this actor; memories marked as valid elsewhere do not contradict it."""
         linking = {
             one.id
             for one in memories
@@ -403,7 +403,7 @@ class Admission:
         return replace(propose(said), named=named, relation="different" if named else "")
 
     def _without_known_labels(self, memory: Memory) -> Memory:
-        """The memory without the labels that it has from the version it replaces, which were judged with that one."""
+        """The memory without the labels it inherited from the version it replaces, which were checked with that version."""
         older = self.store.get(memory.supersedes[-1]) if memory.supersedes else None
         if older is None or older.status not in ANSWERING_STATUSES:
             return memory
@@ -412,7 +412,7 @@ class Admission:
 
 
 def _refuse_claims(before: Memory | None, memory: Memory, actor: str) -> None:
-    """Raise `Refused` where the actor would make a memory a person's word."""
+    """Raise `Refused` if the actor would confirm a memory or name a person as its source."""
     was_confirmed = before is not None and before.verification == CONFIRMED
     was_persons = before is not None and rank_of(before.source) == Rank.PERSON
     if memory.verification == CONFIRMED and not was_confirmed:
@@ -422,7 +422,7 @@ def _refuse_claims(before: Memory | None, memory: Memory, actor: str) -> None:
 
 
 def _compatible_ids(memory: Memory) -> set[str]:
-    """The memories that this one leaves alone, since each is right in its situation."""
+    """The ids of memories that do not conflict with this one because each is valid in its own situation."""
     return {link.target for link in memory.associations if link.type == VALID_ELSEWHERE}
 
 

@@ -1,4 +1,4 @@
-"""Who may approve a memory that waits, and what becomes of it and of the memories it contradicts or repeats."""
+"""Who may approve a waiting memory, and how contradictions, duplicates and merges are settled."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from engram.store.protocol import Store
 
 VALID_ELSEWHERE = "valid_elsewhere"
-"""The type of link between two memories that are both right, each in its situation."""
+"""The type of a link between two memories that are each valid in their own situation."""
 
 
 def mark_confirmed(memory: Memory, actor: str) -> Memory:
-    """The memory, marked as confirmed where a person decided."""
+    """The memory, marked as confirmed if the actor is a person."""
     return memory.replace(verification=CONFIRMED) if is_human(actor) else memory
 
 
 def keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime) -> Memory:
-    """The winner as the loser's next version; its own earlier versions become part of that fact's history."""
+    """Make the winner the loser's next version and return it; the winner's earlier versions join that fact's history."""
     winner = consolidate(_remove_links(winner, loser.id), now).replace(status="active", updated=now)
     lineage = loser.lineage or loser.id
     if winner.lineage and winner.lineage != lineage:
@@ -50,7 +50,7 @@ def keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime
 
 
 def keep_old(deciding: Transaction, new: Memory, old: Memory, now: datetime) -> Memory:
-    """The old memory; a candidate is rejected, and a current one retired."""
+    """Keep the old memory and return it; the new one is rejected if it is a candidate, else retired."""
     status = "rejected" if new.status == "candidate" else "retired"
     deciding.put(new.replace(status=status, updated=now))
     old = consolidate(old, now).replace(status="active", updated=now)
@@ -59,7 +59,7 @@ def keep_old(deciding: Transaction, new: Memory, old: Memory, now: datetime) -> 
 
 
 def keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tuple[str, str], now: datetime) -> Memory:
-    """The new memory, active next to the old one, each in its situation."""
+    """Make the new memory active next to the old one, each limited to its situation, and return it."""
     kept_new = consolidate(_remove_links(new, old.id), now)
     link = Association(old.id, VALID_ELSEWHERE, 0.5, last_reinforced=now)
     kept_new = kept_new.replace(status="active", updated=now, associations=(*kept_new.associations, link))
@@ -76,7 +76,7 @@ def keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tuple
 def merge_into(
     deciding: Transaction, survivor: Memory, others: Sequence[Memory], statement: str, now: datetime
 ) -> Memory:
-    """The survivor with the merged statement and everybody's tags, cues and evidence; the others are superseded by it and stay readable."""
+    """The survivor with the merged statement and all tags, cues and evidence; the others are superseded but stay readable."""
     if not statement.strip():
         raise InvalidInput("merge needs a merged statement")
     tags = tuple(dict.fromkeys(tag for memory in (survivor, *others) for tag in memory.tags))
@@ -92,7 +92,7 @@ def merge_into(
     check_shape(merged)
     for other in others:
         if other.status in LIVE_STATUSES and other.lineage:
-            # Both were true before: the survivor begins where the later of the two did, not now.
+            # Both were true before, so the survivor begins at the later of their beginnings, not now.
             merged = keep_one(deciding, merged.replace(valid_from=start_of(merged)), other, now)
         else:
             deciding.put(other.replace(status="superseded", superseded_by=merged.id, updated=now))
@@ -119,14 +119,14 @@ _DECIDED = {
 
 
 def waiting_reason(memory: Memory) -> str:
-    """Why a memory waits for a person whatever the settings say: it is tier 3, or reads like an instruction; "" where it need not."""
+    """Why a memory needs a person's approval regardless of settings (tier 3, or it reads like an instruction); "" if it does not."""
     return tier_3_reason(memory) or injection_problem(memory)
 
 
 def person_only_reason(memory: Memory, settings: GateSettings) -> str:
-    """Why no agent may make this memory active; "" where one may.
+    """Why no agent may make this memory active; "" if one may.
 
-    It is tier 3, reads like an instruction, an untrusted source said it, or the settings let it not become active by itself.
+    Reasons: it is tier 3, it reads like an instruction, its source is untrusted, or the settings require review.
     """
     if held := waiting_reason(memory):
         return held
@@ -137,7 +137,10 @@ def person_only_reason(memory: Memory, settings: GateSettings) -> str:
 
 
 def refuse_approval(actor: str, memory: Memory, settings: GateSettings) -> None:
-    """Raise `Refused` where an agent would approve what only a person may. A program acts for its owner, and may."""
+    """Raise `Refused` if an agent would approve a memory that only a person may.
+
+    A program acts for its owner and may approve it.
+    """
     if rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
     if reason := person_only_reason(memory, settings):
@@ -148,7 +151,7 @@ def refuse_approval(actor: str, memory: Memory, settings: GateSettings) -> None:
 
 
 def refuse_settled(store: "Store | LockedMemories", memory: Memory) -> None:
-    """Raise `Refused`, naming who decided what, where a memory no longer waits."""
+    """Raise `Refused`, naming the decision and its actor, if a memory no longer waits."""
     if memory.status == "candidate":
         return
     history = store.history(memory.id)
@@ -162,13 +165,13 @@ def refuse_settled(store: "Store | LockedMemories", memory: Memory) -> None:
 
 
 def refuse_contradiction(memory: Memory, other: Memory | None) -> None:
-    """Raise `InvalidInput` where a memory must be resolved against a current one instead."""
+    """Raise `InvalidInput` if a memory contradicts a current one and must be resolved instead."""
     if other is not None:
         raise InvalidInput(contradiction_problem(memory, other))
 
 
 def contradiction_problem(memory: Memory, other: Memory) -> str:
-    """Why a candidate cannot simply be approved, and what settles it."""
+    """Why a candidate cannot simply be approved, and how to settle it."""
     return f"{memory.id} contradicts {other.id}: resolve it with `engram review {memory.id} --keep new|old|both|merge`"
 
 
@@ -188,7 +191,7 @@ def approve(memories: "LockedMemories", memory: Memory, actor: str, settings: Ga
 
 
 def reject(memories: "LockedMemories", memory: Memory, actor: str) -> Memory:
-    """The plan that rejects a candidate; an agent only what it proposed itself."""
+    """The plan that rejects a candidate; an agent may reject only its own proposals."""
     refuse_settled(memories, memory)
     refuse_outranked(actor, memory, "reject")
     refuse_rejection(actor, memory)
@@ -198,7 +201,7 @@ def reject(memories: "LockedMemories", memory: Memory, actor: str) -> Memory:
 
 
 def reject_replaced(memories: "LockedMemories", memory: Memory, actor: str) -> list[Memory]:
-    """Reject the candidates that an active memory supersedes; those that the actor may not reject keep waiting."""
+    """Reject the candidates that an active memory supersedes; those the actor may not reject keep waiting."""
     if memory.status not in LIVE_STATUSES:
         return []
     rejected = []

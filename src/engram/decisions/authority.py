@@ -1,4 +1,4 @@
-"""What an actor below a program may not do to a memory, by whichever call: overturn a person, or decide in review's place (DESIGN §12)."""
+"""What an agent may not do to a memory, through any call: overturn a person's decision, or bypass review (DESIGN §12)."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,18 +15,18 @@ from engram.store.records import ENDED_STATUSES, is_automatic, is_decided_by_per
 
 _OF_USE = frozenset((
     "activation", "feedback", "derivation_count", "last_verified", "imported_at", "updated", "version",
-    # These follow from decisions, which are asked about by themselves; and what waits for a memory marks it as disputed.
+    # These fields follow from other decisions, which have their own checks; "disputed" only reflects a waiting memory.
     "status", "superseded_by", "lineage", "revision", "associations", "verification",
 ))  # fmt: skip
-"""What use and other decisions change about a memory without changing what it says."""
+"""Fields that use and other decisions change without changing a memory's content."""
 SHOWN_FIELDS = tuple(each.name for each in fields(Memory) if each.name not in _OF_USE)
-"""What somebody who decides about a memory has read, or relies on."""
+"""Fields that someone deciding about a memory has read or relies on."""
 _ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")}
-"""The statuses that an agent may give a memory, and those that the memory may have before."""
+"""For each status that an agent may set, the statuses it may be set from."""
 
 
 def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> None:
-    """Raise `Refused` where a person took a memory out of use, whatever was changed about it since."""
+    """Raise `Refused` if a person took a memory out of use, even if it was changed since."""
     if not is_below_program(actor) or memory.status not in ENDED_STATUSES:
         return
     decided = status_decision(history)
@@ -43,12 +43,12 @@ def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> 
 
 
 def is_rejected_by_person(memory: Memory, history: Sequence[Image]) -> bool:
-    """Whether a person rejected a memory, so that it is not proposed again as long as the rejection is stored."""
+    """Whether a person rejected a memory; while the rejection is stored, it is not proposed again."""
     return memory.status == "rejected" and is_decided_by_person(history)
 
 
 def refuse_status(actor: str, memory: Memory, status: str) -> None:
-    """Raise `Refused` where an agent would set a status: a candidate's is decided in review, and nothing is brought back."""
+    """Raise `Refused` if an agent would set a status that review decides, or bring a memory back into use."""
     if status == memory.status or not is_below_program(actor) or memory.status in _ALLOWED.get(status, ()):
         return
     if memory.status == "candidate":
@@ -60,14 +60,14 @@ def refuse_status(actor: str, memory: Memory, status: str) -> None:
 
 
 def refuse_changed(shown: Sequence[Memory], memory: Memory) -> None:
-    """Raise `ChangedMeanwhile` where a memory differs from what was shown of it; one that was not shown passes."""
+    """Raise `ChangedMeanwhile` if a memory differs from the version the caller was shown; a memory not shown passes."""
     before = next((one for one in shown if one.id == memory.id), memory)
     if _as_shown(before) != _as_shown(memory):
         raise ChangedMeanwhile(f"{memory.id} was changed while you read it; nothing was decided: look again")
 
 
 def refuse_rejection(actor: str, memory: Memory) -> None:
-    """Raise `Refused` where an agent would reject what it did not propose itself."""
+    """Raise `Refused` if an agent would reject a candidate that it did not propose."""
     if is_below_program(actor) and not is_own(actor, memory):
         raise Refused(
             f"{memory.id} was proposed by {memory.source or 'unknown'}, and {actor} may reject only what it proposed itself: a person "
@@ -76,13 +76,13 @@ def refuse_rejection(actor: str, memory: Memory) -> None:
 
 
 def refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
-    """Raise `Refused` where an agent would change a candidate so that no person need approve it."""
+    """Raise `Refused` if an agent would change a candidate so that it no longer needs a person's approval."""
     if is_below_program(actor) and before.status == "candidate" and tier_of(after) < tier_of(before):
         raise Refused(f"{actor} may not edit {before.id} from tier {tier_of(before)} to {tier_of(after)}; a person may")
 
 
 def refuse_marks(actor: str, before: Memory, after: Memory) -> None:
-    """Raise `Refused` where an agent would pin a candidate, or change the links by which it waits for another memory."""
+    """Raise `Refused` if an agent would pin a candidate or change the links that keep it waiting."""
     if not is_below_program(actor):
         return
     if before.status == "candidate" and (before.pinned, before.critical_slot) != (after.pinned, after.critical_slot):
@@ -106,15 +106,15 @@ def _review_links(memory: Memory) -> list[tuple[str, str, bool]]:
 
 
 TIER_FIELDS = ("statement", "situation", "form", "type")
-"""Fields that decide about a memory's tier."""
+"""Fields that determine a memory's tier."""
 WORDING_FIELDS = frozenset({"statement", "situation", "form"})
-"""Fields that are what a memory says: a person who writes them is its source from then on."""
+"""Fields that hold a memory's content; a person who rewrites them becomes its source."""
 LEARNED_BY_HAND = "manual"
-"""`learned_by` of what a person reworded."""
+"""`learned_by` of memories that a person reworded."""
 
 
 def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
-    """Raise `Refused` where the actor is less trusted than the memory's source."""
+    """Raise `Refused` if the actor is less trusted than the memory's source."""
     if not may_decide(actor, memory):
         raise Refused(
             f"{memory.id} was said by {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
@@ -123,16 +123,16 @@ def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
 
 
 def refuse_instructions(actor: str, memory: Memory, decision: str) -> None:
-    """Raise `Refused` where anyone but a person would write instructions to the reader into a memory."""
-    # An actor without a name is no person here, although a file written by hand names none.
+    """Raise `Refused` if anyone but a person would write instructions to the reader into a memory."""
+    # An actor without a name does not count as a person here, although a source without a name does.
     if actor != "human" and (problem := injection_problem(memory)):
         raise Refused(f"{problem}; a person may {decision} at a terminal")
 
 
 def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
-    """Raise `Refused` where a reworded memory would need a person's approval.
+    """Raise `Refused` if a reworded memory would need a person's approval.
 
-    As in `learn`, an inferred type makes nothing wait: what is said decides.
+    As in `learn`, an inferred type alone does not require approval; the content decides.
     """
     reworded = any(getattr(before, name) != getattr(after, name) for name in TIER_FIELDS)
     if not reworded or after.status not in LIVE_STATUSES or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
@@ -146,16 +146,16 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
 
 
 def attribute_to_person(memory: Memory, actor: str, now: datetime) -> Memory:
-    """The memory whose words this actor wrote: a person's own, and confirmed, where it was a person."""
+    """The memory with this actor as its source and confirmed, if the actor is a person; else unchanged."""
     if rank_of(actor) != Rank.PERSON:
         return memory
     memory = memory.replace(source=actor or "human", learned_by=LEARNED_BY_HAND)
-    # A candidate is confirmed when it is approved.
+    # A candidate is confirmed on approval.
     return memory if memory.status == "candidate" else memory.replace(verification=CONFIRMED, last_verified=now)
 
 
 def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
-    """Raise `Refused` where a person said it or decided last, and the actor is neither a person nor their program."""
+    """Raise `Refused` if a person is the source or decided last, and the actor is below a program."""
     refuse_outranked(actor, memory, "undo")
     refuse_overturning(actor, memory, history)
     last = last_decision(history) if history else None
@@ -166,7 +166,7 @@ def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None
 
 
 def last_decision(history: Sequence[Image]) -> Image:
-    """The last deliberate entry that changed more than the memory's strength."""
+    """The last deliberate decision that changed more than the memory's strength."""
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
         if is_automatic(later):
             continue

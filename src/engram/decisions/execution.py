@@ -1,4 +1,4 @@
-"""The one place that changes memories: a change is a value with a plan, which is carried out under the lock, judged again and journaled."""
+"""The only place that changes memories: `execute_change` runs a change's plan under the lock, checks the result and journals it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,56 +25,59 @@ Operation = Literal[
     "merge", "pin", "put", "rate", "redact_evidence", "refresh", "reinforce", "reject", "relate", "request", "reread", "resolve",
     "retell", "revise", "separate", "undo", "unpin", "unrelate", "update", "use", "verify",
 ]  # fmt: skip
-"""The operations of the journal that change memories. Stored names: they never change."""
+"""The journal's operations that change memories. They are stored names, so they never change."""
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 TAKEN_BY: Mapping[Operation, str] = MappingProxyType({
     "amend": "edit", "forget": "retire", "merge": "merge", "pin": "pin", "revise": "revise",
     "separate": "take a retelling out of", "unpin": "unpin", "update": "update",
 })  # fmt: skip
-"""The operations that need the rank of a target's source, with what they do to it. The plans of the others judge it themselves, or take
-nothing away from whoever said it: they count, link, confirm or ask.
+"""The operations that require the rank of a target's source, with a verb for error messages. The plans of other operations check
+authority themselves, or only count, link, confirm or ask.
 """
 T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Generic[T_co]):
-    """One decision about memories, which `execute_change` carries out. Its plan decides under the lock, and does nothing else."""
+    """One decision about memories, which `execute_change` carries out.
+
+    Its plan runs under the lock and has no other effects.
+    """
 
     op: Operation
     actor: str
     plan: "Callable[[LockedMemories], T_co]"
-    """Reads and writes the locked memories and returns the answer. It raises to refuse; then nothing is written."""
+    """Reads and writes the locked memories and returns the result. It raises to refuse; then nothing is written."""
     reason: str = ""
     """The caller's reason, which may not contain a secret."""
     note: str = ""
-    """Engram's own reason, where the caller gives none."""
+    """Engram's own reason, used if the caller gives none."""
     session: str = ""
     targets: Sequence[str] = ()
-    """The ids of the memories that the actor decides about; the caller must be allowed to change them."""
+    """The ids of the memories the actor decides about; the caller must be allowed to change them."""
     caller: "Scopes" = None
     """The scopes of a named owner, from `mem.scopes_for`; None for the store's operator."""
     shown: "Sequence[Memory]" = ()
-    """The memories as the caller read them; a target that says something else by now raises `ChangedMeanwhile`."""
+    """The memories as the caller read them; a target that has changed since raises `ChangedMeanwhile`."""
     scopes: Iterable[str] = ()
     """The scopes whose contents the plan depends on: duplicates, names, conflict keys."""
     related: Iterable[str] = ()
     """The ids of other memories that may change, such as the versions of a target."""
     created: Sequence[datetime] = ()
-    """The creation times of the memories it may add, whose ids a backend may reserve."""
+    """The creation times of memories the plan may add; a backend may reserve their ids."""
 
 
 JUDGED_FIELDS = (
     "statement", "situation", "form", "type", "scope", "rationale", "context", "domain", "trigger_context", "tags", "cues", "entities",
     "aliases", "anchors", "name", "source", "verification", "pinned",
 )  # fmt: skip
-"""What the gates and the rules about claims judge of a memory."""
+"""The fields of a memory that the gates and the claim rules check."""
 
 
 class LockedMemories:
-    """The memories of one change. A plan calls nothing else that writes.
+    """The memories of one change, and the only object through which a plan writes.
 
-    It reads like a `Transaction`, so that the rules of `versions`, `conflicts` and `resolution` work on either.
+    It has the read methods of a `Transaction`, so the rules in `versions` and `approval` accept either.
     """
 
     def __init__(self, store: Store, transaction: Transaction, change: Change[Any], now: datetime) -> None:
@@ -82,11 +85,11 @@ class LockedMemories:
         self._store, self._transaction, self._change = store, transaction, change
         self._judged: dict[str, Memory] = {}
         self.ended: set[str] = set()
-        """The ids of the memories that were current and that the plan has taken out of use."""
+        """The ids of the current memories that the plan has taken out of use."""
         self.targets: list[Memory] = [self.take(memory_id) for memory_id in change.targets]
 
     def take(self, memory_id: str) -> Memory:
-        """A memory to decide about; raises `Refused` where the actor may not do this to it."""
+        """A memory to decide about; raises `Refused` if the actor may not make this change to it."""
         memory, change = self.find(memory_id), self._change
         if (verb := TAKEN_BY.get(change.op)) is not None:
             refuse_outranked(change.actor, memory, verb)
@@ -97,13 +100,13 @@ class LockedMemories:
     # -- reading
 
     def find(self, memory_id: str) -> Memory:
-        """A memory that the caller may change and that is still as they read it; raises where it is not."""
+        """A memory that the caller may change and that still matches what they read; raises otherwise."""
         memory = find_locked(self._transaction, memory_id, self._change.caller)
         refuse_changed(self._change.shown, memory)
         return memory
 
     def get(self, memory_id: str) -> Memory | None:
-        """A memory; None where it was purged or never existed."""
+        """A memory; None if it was purged or never existed."""
         return self._transaction.get(memory_id)
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
@@ -115,7 +118,7 @@ class LockedMemories:
         return self._transaction.heads(conflict_key, scope)
 
     def lineage(self, lineage_id: str) -> Sequence[Memory]:
-        """Every version of a fact in the order they were true."""
+        """Every version of a fact, ordered by when it was true."""
         return self._transaction.lineage(lineage_id)
 
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
@@ -139,14 +142,14 @@ class LockedMemories:
         return self._transaction.free_name(name, scope)
 
     def check(self, memory: Memory) -> None:
-        """Raise where this change may not write the memory. What it says is not judged again at the end."""
+        """Raise if this change may not write the memory. Its content is not checked again at the end."""
         self._transaction.check(memory)
         self._judged[memory.id] = memory
 
     # -- writing
 
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
-        """Add or replace a memory; `judged` if the plan has asked the gates, or rules as strict, about what it says."""
+        """Add or replace a memory; `judged` means that the plan has already checked its content by the gates or rules as strict."""
         if judged:
             self._judged[memory.id] = memory
         elif (known := self._judged.get(memory.id)) is not None:
@@ -158,21 +161,21 @@ class LockedMemories:
         self._transaction.put(memory, vector, team=team, judged=judged)
 
     def supersede(self, new: Memory, heads: Sequence[Memory], *, by: str = "", for_good: bool = False) -> Memory:
-        """The new version, in place of these heads; it is not put yet.
+        """The new version, placed after these heads but not yet written.
 
-        Raises `Refused` where the actor, or the source `by` whose authority decides, may not replace one of them.
+        Raises `Refused` if the actor, or the source `by` if given, may not replace one of them.
         """
         for head in heads:
             refuse_outranked(by or self._change.actor, head, "supersede")
         return place_version(self, new, heads, self.now, for_good=for_good) if heads else new
 
     def release(self, waiting: Sequence[Memory]) -> list[Memory]:
-        """Make active which of these candidates wait for nothing any more; newest first."""
+        """Make active the candidates that no longer wait for anything, and return them, newest first."""
         return release_waiting(self, waiting, self.now)
 
 
 def _says_more(judged: Memory, memory: Memory) -> bool:
-    """Whether a memory says or does more than when it was judged."""
+    """Whether a memory's claim or effect has grown since it was checked."""
     begins = memory.status in ANSWERING_STATUSES and judged.status not in ANSWERING_STATUSES
     return begins or any(getattr(judged, name) != getattr(memory, name) for name in JUDGED_FIELDS)
 
@@ -181,11 +184,12 @@ T = TypeVar("T")
 
 
 def execute_change(store: Store, clock: Callable[[], datetime], change: Change[T]) -> T:
-    """Carry out a change as one decision of the journal, and return the answer of its plan.
+    """Carry out a change as one journaled decision, and return its plan's result.
 
-    Under the lock, the targets are read again and judged again: for the caller's scopes, by what the caller was shown, and by the
-    rank of who said them. After the plan, candidates that waited only for what it took out of use become active. At the end the
-    store's screen checks every memory for secrets, and what an agent writes passes the gates.
+    Under the lock, the targets are read again and checked against the caller's scopes, against the memories the caller
+    was shown, and against the trust rank of their sources. After the plan, candidates that waited only for memories it
+    took out of use become active. Finally the store checks every memory for secrets, and what an agent writes passes
+    the gates.
     """
     reason = _checked_reason(change.reason) if change.reason else change.note
     watched = list(dict.fromkeys((*change.targets, *change.related)))

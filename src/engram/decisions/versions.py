@@ -1,4 +1,4 @@
-"""Versions of facts: what replaces what, which one is current, and which memories wait because they contradict a current one."""
+"""Versions of facts: which version replaces which, which one is current, and which memories wait because they contradict a current one."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
@@ -13,14 +13,14 @@ from engram.store.protocol import MAX_VERSIONS, Store, Transaction
 from engram.store.records import sort_versions, start_of
 
 VERSION_STATUSES = (*LIVE_STATUSES, "superseded")
-"""Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
+"""Statuses of versions in a fact's history; retired, rejected and candidate memories do not count."""
 
 
 def resolve_versions(members: Sequence[Memory], now: datetime) -> list[Memory]:
     """The versions that count, in order, with the status and end that follow from the others.
 
-    An end that is no other version's beginning is the version's own and stays. A version that begins later leaves the one
-    before it current until then; no decision is needed on that day.
+    An end that does not match another version's beginning was set explicitly and stays. A version that begins in the
+    future leaves its predecessor current until then; no further decision is needed on that day.
     """
     versions = [memory for memory in sort_versions(members) if memory.status in VERSION_STATUSES]
     placed = []
@@ -31,7 +31,7 @@ def resolve_versions(members: Sequence[Memory], now: datetime) -> list[Memory]:
 
 
 def _is_exception(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
-    """Whether a later version leaves one before it in force: it ends earlier, and was not made to replace it for good."""
+    """Whether an earlier version stays current next to a later one, which ends sooner and was not made to replace it for good."""
     own = _own_end(later, members)
     return (
         own is not None and outlasts(memory, later.replace(valid_until=own)) and not _replaces(later, memory, members)
@@ -39,7 +39,7 @@ def _is_exception(later: Memory, memory: Memory, members: Sequence[Memory]) -> b
 
 
 def _replaces(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
-    """Whether a version says that it supersedes another, or one that does."""
+    """Whether a version supersedes another, directly or through versions in between."""
     known, waiting, seen = {m.id: m for m in members}, [later.id], set[str]()
     while waiting:
         one = known.get(waiting.pop())
@@ -50,29 +50,29 @@ def _replaces(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
 
 
 def _resolve_version(memory: Memory, later: Memory | None, members: Sequence[Memory], now: datetime) -> Memory:
-    # The clock may have been set back between the two: no version ends before it begins.
+    # The clock may have been set back between the two; a version never ends before it begins.
     replaced_at = max(start_of(memory), start_of(later)) if later is not None else None
     ends = [end for end in (_own_end(memory, members), replaced_at) if end is not None]
     memory = memory.replace(valid_until=min(ends, default=None))
     if memory.status == "superseded" and not memory.superseded_by:
-        return memory  # nothing replaced it: its document no longer states it, and the removal of another version does not restore it
+        return memory  # nothing replaced it (its document no longer states it), so removing another version does not restore it
     if later is None or not has_begun(later, now):
         return memory.replace(status=memory.status if memory.status in LIVE_STATUSES else "active", superseded_by="")
     return memory.replace(status="superseded", superseded_by=later.id)
 
 
 def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
-    """The end a version was given itself, not the one it has because another began."""
-    # Its own beginning is where it ends if the clock was set back before the next one began.
+    """The end set on the version itself; None if its end only comes from a later version's beginning."""
+    # If the clock was set back before the next version began, the version ends at its own beginning.
     return None if memory.valid_until in {start_of(other) for other in (*members, memory)} else memory.valid_until
 
 
 DERIVED_FIELDS = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
-"""Fields that follow from `add`, `revise`, `forget` and `undo`."""
+"""Fields that `add`, `revise`, `forget` and `undo` compute."""
 
 
 def replaced_memories(deciding: Transaction, memory: Memory) -> list[Memory]:
-    """The memories an active one replaces: the current ones with its conflict key, and those it says it supersedes."""
+    """The memories that an active one replaces: current ones with its conflict key, and those named in `supersedes`."""
     if memory.status != "active":
         return []
     heads = list(deciding.heads(memory.conflict_key, memory.scope)) if memory.conflict_key else []
@@ -86,12 +86,12 @@ def find_heads(deciding: Transaction, ids: Sequence[str]) -> list[Memory]:
 
 
 def outranking_head(heads: Sequence[Memory], source: str) -> Memory | None:
-    """The first head that this source may not replace, because a more trusted source said it; None where it may replace all."""
+    """The first head that this source may not replace because its source is more trusted; None if there is none."""
     return next((head for head in heads if not may_replace(source, head)), None)
 
 
 def contradiction_target(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
-    """The current memory that another one is linked to as contradicting it."""
+    """The first current memory that this one is linked to as contradicting."""
     linked = (get(link.target) for link in memory.associations if link.type == CONTRADICTS)
     return next((other for other in linked if other is not None and other.status in LIVE_STATUSES), None)
 
@@ -108,15 +108,15 @@ def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
 def place_version(
     deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime, *, for_good: bool = False
 ) -> Memory:
-    """The new version, placed among the others by its beginning; those stay readable, each true until the next begins.
+    """The new version, placed in the history by its beginning; the other versions stay readable, each valid until the next begins.
 
-    Without a given date it follows every version that has begun, whatever the clock said when that one was stored. A version that
-    is dated before the current head is part of the history: the head stays. So does a head that outlasts the new version, unless
-    it is replaced `for_good`; what the new version supersedes then says so.
+    Without a given date it follows every version that has begun, whatever the clock showed when that one was stored. A
+    version dated before the current head becomes part of the history, and the head stays current. So does a head that
+    outlasts the new version, unless it is replaced `for_good`; the new version's `supersedes` then records that.
 
-    `place_version` is the one place where a version replaces another. Valid time (`valid_from`, `valid_until`) says
-    when a version was true; the journal has the recorded time. A version that ends before the current one would is an
-    exception to it: both are current while it holds, and the other alone afterwards.
+    Only `place_version` replaces one version with another. Valid time (`valid_from`, `valid_until`) says when a version
+    was true; the journal has the recorded time. A version that ends before the current one is an exception to it: both
+    are current while it is valid, and only the other afterwards.
     """
     latest = sort_versions(heads)[-1]
     lineage = latest.lineage or latest.id
@@ -143,25 +143,28 @@ def place_version(
 
 
 def _versions(deciding: Transaction, heads: Sequence[Memory]) -> list[Memory]:
-    """Every version of the facts these are heads of, the heads as they are given."""
+    """Every version of the facts that these heads belong to, with the heads as given."""
     known = {version.id: version for head in heads if head.lineage for version in deciding.lineage(head.lineage)}
     return list((known | {head.id: head for head in heads}).values())
 
 
 def _is_before(head: Memory, start: datetime, now: datetime) -> bool:
-    """Whether a version that starts then follows the head. A head dated after now, although it has begun, was dated by a wrong clock."""
+    """Whether a version with this start follows the head.
+
+    If a head has begun but is dated in the future, its clock was wrong.
+    """
     return start_of(head) <= start or (start_of(head) > now and has_begun(head, now))
 
 
 def _mark_superseded(version: Memory, new: Memory, older: Collection[str]) -> Memory:
-    """The version, superseded by the new one if it is one of the older ones."""
+    """The version, marked as superseded by the new one if its id is in `older`."""
     return version.replace(superseded_by=new.id) if version.id in older else version
 
 
 def reorder_versions(
     deciding: Transaction, lineage: str, now: datetime, ends: "Mapping[str, datetime | None] | None" = None
 ) -> None:
-    """Reorder a fact's versions after one was removed or restored; `ends` are those that versions had before it began."""
+    """Reorder a fact's versions after one was removed or restored; `ends` restores the ends that the removed version had cut short."""
     if not lineage:
         return
     known = deciding.lineage(lineage)
@@ -177,7 +180,7 @@ def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
 
 
 def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
-    """Raise `Refused` where a memory would be current next to another with the same conflict key."""
+    """Raise `Refused` if a memory would be a second current one with the same conflict key."""
     if memory.status not in LIVE_STATUSES or not is_effective(memory, now):
         return
     for other in deciding.heads(memory.conflict_key, memory.scope):
@@ -193,7 +196,7 @@ def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> 
 
 
 def refuse_decided(memory: Memory, changes: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` for fields that follow from decisions: set by hand, they could leave two current versions, or none."""
+    """Raise `InvalidInput` for fields that Engram computes; set by hand, they could leave two current versions, or none."""
     if changes.keys() & DERIVED_FIELDS:
         name = sorted(changes.keys() & DERIVED_FIELDS)[0]
         raise InvalidInput(f"{name} follows from decisions; `revise` adds a version, `forget` and `undo` remove one")
@@ -209,7 +212,7 @@ def refuse_decided(memory: Memory, changes: Mapping[str, Any]) -> None:
 
 
 def refuse_cycle(memory: Memory, memory_id: str, known: Callable[[str], Memory | None]) -> None:
-    """A memory cannot supersede itself, nor what supersedes it."""
+    """Raise if a memory would supersede itself, or a memory that supersedes it."""
     waiting, seen = list(memory.supersedes), set()
     while waiting:
         older = waiting.pop()
@@ -225,7 +228,7 @@ def refuse_cycle(memory: Memory, memory_id: str, known: Callable[[str], Memory |
 
 
 def ends_before(store: Store, memory: Memory) -> dict[str, datetime | None]:
-    """The ends that this version cut short when it superseded others, and which would be lost with it otherwise."""
+    """The original ends of the versions that this one cut short, by id; needed to restore them when it is removed."""
     ends: dict[str, datetime | None] = {}
     for version in store.lineage(memory.lineage) if memory.lineage else ():
         if version.superseded_by == memory.id:
@@ -237,16 +240,16 @@ def ends_before(store: Store, memory: Memory) -> dict[str, datetime | None]:
 
 
 WAITS_KEY = "waits"
-"""The mark on a link to the one memory, or the ones, that keep a candidate from being active."""
+"""Marks a link to a memory that keeps a candidate from becoming active."""
 
 
 def conflict_link(other: Memory, now: datetime, *, waits_alone: bool = False) -> Association:
-    """The link from a candidate to the memory it contradicts; `waits_alone` where nothing else keeps it from being active."""
+    """The link from a candidate to the memory it contradicts; `waits_alone` if only this conflict keeps it from being active."""
     return Association(other.id, CONTRADICTS, 0.5, last_reinforced=now, extra={WAITS_KEY: True} if waits_alone else {})
 
 
 def remove_wait_mark(link: Association) -> Association:
-    """The link without that mark."""
+    """The link without its `WAITS_KEY` mark."""
     return replace(link, extra={key: value for key, value in link.extra.items() if key != WAITS_KEY})
 
 
@@ -268,10 +271,10 @@ def contradicting_memories(store: Store, ids: Collection[str]) -> list[Memory]:
 
 
 def with_disputes(store: Store, memories: Sequence[Memory]) -> list[Memory]:
-    """The memories, those marked as disputed that a waiting candidate contradicts whose source could have replaced them.
+    """The memories, marked as disputed if a waiting candidate contradicts them whose source may replace them.
 
-    It is computed: nothing has to be taken back when the contradiction is settled, in whatever way. What a person confirmed is
-    not in dispute.
+    The mark is computed on read, so nothing needs to be reverted when the contradiction is settled. Memories that a
+    person confirmed are never disputed.
     """
     current = {
         memory.id: memory for memory in memories if memory.status in LIVE_STATUSES and memory.verification != CONFIRMED
@@ -290,15 +293,15 @@ def with_disputes(store: Store, memories: Sequence[Memory]) -> list[Memory]:
 
 
 def update_target(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
-    """The current memory that this one may supersede, until somebody decides."""
+    """The current memory that this one may supersede; that decision is still open."""
     linked = (get(link.target) for link in memory.associations if link.type == MAY_SUPERSEDE)
     return next((other for other in linked if other is not None and other.status in LIVE_STATUSES), None)
 
 
 def release_waiting(deciding: Transaction, waiting: Sequence[Memory], now: datetime) -> list[Memory]:
-    """Make active each candidate that waited only for memories which this decision has retired or replaced; newest first.
+    """Make active each candidate that waited only for memories that this change retires or replaces, and return them, newest first.
 
-    One that also contradicts the successor waits for that one instead.
+    A candidate that also contradicts the successor waits for the successor instead.
     """
     released: list[Memory] = []
     for seen in sorted(waiting, key=lambda memory: memory.id, reverse=True):
@@ -316,13 +319,13 @@ def release_waiting(deciding: Transaction, waiting: Sequence[Memory], now: datet
 
 
 def waits_alone(memory: Memory) -> bool:
-    """Whether only a conflict keeps a candidate from being active. What is mere evidence never becomes active by itself."""
+    """Whether a conflict is all that keeps a candidate from being active. Evidence never becomes active by itself."""
     marked = any(link.extra.get(WAITS_KEY) is True for link in memory.associations if link.type == CONTRADICTS)
     return marked and not is_evidence(memory)
 
 
 def _move_links(deciding: Transaction, memory: Memory) -> Memory:
-    """The candidate, its links moved from superseded memories to the successors that it contradicts as well."""
+    """The candidate with its links moved from superseded memories to their successors, if it contradicts those as well."""
     from engram.gates.neighbourhood import in_conflict
 
     links = []
@@ -352,11 +355,11 @@ def _is_rival(memory: Memory, other: Memory) -> bool:
 
 
 def _try_activate(deciding: Transaction, memory: Memory, now: datetime) -> Memory | None:
-    """The candidate as an active memory; None where it would replace what a more trusted source said."""
+    """The candidate as an active memory; None if it would replace a memory from a more trusted source."""
     from engram.gates.proposal import GateSettings
     from engram.gates.trust import trust
 
-    # A program's own decision needs no trust.
+    # A program's own decision needs no trust check.
     if memory.learned_by != "add" and trust(memory, False, GateSettings()).status != "active":
         return None
     active = memory.replace(status="active")

@@ -1,1 +1,1 @@
-"""What waits for a person: contradictions, candidates, memories about to be let go; and the way back."""
+"""Review by a person: contradictions, candidates, memories that may be retired, and undo."""

@@ -1,4 +1,4 @@
-"""What a reviewer changes in what memories say: their wording, one statement in place of several, or a retelling taken out as its own."""
+"""Reviewers' changes to memories: edit the wording, merge several memories, or separate a retelling into its own memory."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -37,12 +37,12 @@ EDITABLE_FIELDS = (
     "statement", "situation", "form", "rationale", "type", "scope", "tags", "cues", "domain", "entities", "confidence", "importance",
     "valid_from", "valid_until", "occurred_at",
 )  # fmt: skip
-"""What an edit may change; the rest follows from decisions or from where a memory came from."""
+"""The fields an edit may change; the others follow from decisions or from a memory's origin."""
 
 
 @dataclass(slots=True)
 class Amender:
-    """Rewords and merges memories; each result passes the gates before it is written."""
+    """Rewords and merges memories; every result passes the gates before it is written."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -52,7 +52,10 @@ class Amender:
     # -- edit
 
     def edit(self, ref: str, fields: Mapping[str, Any], actor: str, reason: str, scopes: Scopes = None) -> Memory:
-        """The memory with other fields. Raises `Refused` where a gate does, or where it would repeat another memory."""
+        """The memory with changed fields.
+
+        Raises `Refused` if a gate refuses it, or if it would repeat another memory.
+        """
         from engram.capture.draft import checked_fields
 
         changes = checked_fields(fields)
@@ -92,7 +95,7 @@ class Amender:
         after = self.described(memory, after, changes)
         if is_human(actor):
             after = after.replace(learned_by=LEARNED_BY_HAND)
-            # A candidate is confirmed when it is approved.
+            # A candidate is confirmed on approval.
             after = (
                 mark_confirmed(after, actor).replace(last_verified=self.clock())
                 if after.status in LIVE_STATUSES
@@ -101,7 +104,7 @@ class Amender:
         return admit(after, self.settings)
 
     def _judge_rewording(self, memory: Memory, actor: str, vector: "Vectors | None") -> Verdict:
-        """What the gates say to the new wording, as if the editor had said it."""
+        """The gates' verdict on the new wording, as if the editor had proposed it."""
         from engram.decisions.admission import ExcludingLookup, propose
 
         said = memory.replace(source="human") if is_human(actor) else memory
@@ -116,7 +119,7 @@ class Amender:
         return verdict
 
     def _update_links(self, memory: Memory, verdict: Verdict) -> Memory:
-        """A candidate, linked to what its new wording contradicts and to nothing that only the old one did."""
+        """The candidate, linked to the memories its new wording contradicts and to none that only the old wording did."""
         if memory.status != "candidate":
             return memory
         others = {conflict.other.id: conflict.other for conflict in verdict.conflicts if conflict.is_likely}
@@ -142,7 +145,7 @@ class Amender:
         shown: Sequence[Memory] = (),
         scopes: Scopes = None,
     ) -> Memory:
-        """One memory in place of several, with a statement of its own. All others are superseded by it."""
+        """Replace several memories with one that has a new statement. The others are superseded by it."""
         found = self._require_mergeable(refs, scopes)
         statement = remove_invisible(statement)
         if not statement.strip():
@@ -169,7 +172,7 @@ class Amender:
         return execute_change(self.store, self.clock, change)
 
     def _require_mergeable(self, refs: Sequence[str], scopes: Scopes) -> list[Memory]:
-        """The memories named; raises `InvalidInput` unless there are at least two, in one scope."""
+        """The named memories; raises `InvalidInput` unless there are at least two, in one scope."""
         named = (find_memory(self.store, ref, scopes, to_change=True) for ref in refs)
         found = {memory.id: _require_editable(memory) for memory in named}
         owners = sorted({memory.scope for memory in found.values()})
@@ -181,7 +184,7 @@ class Amender:
 
 
 def _require_editable(memory: Memory) -> Memory:
-    """The memory; raises `Refused` for one that was decided about."""
+    """The memory; raises `Refused` if its outcome has already been decided."""
     if memory.status not in EDITABLE_STATUSES:
         raise Refused(f"{memory.id} is {memory.status}: only what waits or is current can be edited or merged")
     return memory
@@ -190,7 +193,7 @@ def _require_editable(memory: Memory) -> Memory:
 def _refuse_merge(
     actor: str, survivor: Memory, others: Sequence[Memory], statement: str, settings: GateSettings
 ) -> None:
-    """Raise `Refused` where the actor would make active what only a person may."""
+    """Raise `Refused` if the actor would make active a memory that only a person may."""
     if survivor.status in LIVE_STATUSES:
         for other in others:
             refuse_approval(actor, other.replace(statement=statement), settings)
@@ -202,12 +205,12 @@ def _same(before: Memory, after: Memory) -> bool:
 
 
 SEPARABLE_STATUSES = ("candidate", *LIVE_STATUSES, "rejected")
-"""The statuses of memories that a retelling can be taken out of."""
+"""The statuses of memories that a retelling can be separated from."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedRetelling:
-    """A retelling of a memory as it is shown: its number, its words, and where they were said."""
+    """A retelling of a memory as shown to a reviewer: its number, its words, and its places in the ledger."""
 
     number: int
     statement: str
@@ -217,7 +220,7 @@ class NumberedRetelling:
 
 
 def retellings_of(store: Store, memory: Memory, scopes: Collection[str] | None = None) -> Iterator[NumberedRetelling]:
-    """The retellings of a memory that a caller sees, numbered from 1."""
+    """The retellings of a memory that a caller may see, numbered from 1."""
     for number, (words, evidence) in enumerate(group_retellings(store, memory).items(), start=1):
         told = evidence[0].retelling
         if told is None or not is_scope_visible(scopes, told.scope):
@@ -228,7 +231,7 @@ def retellings_of(store: Store, memory: Memory, scopes: Collection[str] | None =
 
 
 def group_retellings(store: Store, memory: Memory) -> dict[str, list[Evidence]]:
-    """The words of each retelling that are still there, with where they were said; what was said more than once counts once."""
+    """The evidence for each distinct retelling, by its words; retellings that were purged are left out."""
     found: dict[str, list[Evidence]] = {}
     for evidence in memory.evidence:
         if words := _words(store, evidence):
@@ -238,7 +241,7 @@ def group_retellings(store: Store, memory: Memory) -> dict[str, list[Evidence]]:
 
 
 def _words(store: Store, evidence: Evidence) -> str:
-    """The words of a retelling; "" where there are none, or they belong to another turn."""
+    """The words of a retelling; "" if there are none, or if they belong to another turn."""
     artifact = store.event(evidence.retelling.event) if evidence.retelling is not None else None
     if artifact is None or artifact.metadata.get(QUOTED_EVENT) != evidence.event:
         return ""
@@ -246,7 +249,7 @@ def _words(store: Store, evidence: Evidence) -> str:
 
 
 def store_retelling(store: Store, known: Memory, new: Memory, evidence: Evidence) -> Evidence:
-    """The evidence of a proposal that retells a known memory, with what the proposal says as an artifact of the ledger."""
+    """The evidence of a proposal that retells a known memory; the proposal's statement is stored as an artifact in the ledger."""
     event = store.event(evidence.event)
     if event is None:
         return evidence
@@ -254,7 +257,7 @@ def store_retelling(store: Store, known: Memory, new: Memory, evidence: Evidence
     about = {VERBATIM: known.id, QUOTED_EVENT: event.id, "type": new.type}
     artifact = NewEvent(event.role, new.statement, event.at, "artifact", key=key, metadata=about)
     ledger = quotes_ledger(event.session)
-    # The words belong where the turn does; a ledger that is there already has its owner.
+    # The words belong to the owner of the turn; an existing ledger keeps its owner.
     scope = "" if store.events(ledger, last=1) else store.owner_of(event.id) or new.scope
     (stored,) = store.append_events(ledger, [artifact], scope=scope)
     return replace(evidence, retelling=Retelling(stored.id, new.scope, new.type, new.source, new.confidence))
@@ -262,7 +265,7 @@ def store_retelling(store: Store, known: Memory, new: Memory, evidence: Evidence
 
 @dataclass(slots=True)
 class Separation:
-    """Takes a retelling out of a memory, as a candidate of its own."""
+    """Separates a retelling from a memory, as a candidate of its own."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -278,7 +281,10 @@ class Separation:
         shown: Sequence[Memory] = (),
         scopes: Scopes = None,
     ) -> Memory:
-        """The new candidate. Raises `InvalidInput` for a number that the memory does not have, and `Refused` where its words are stored already."""
+        """The new candidate.
+
+        Raises `InvalidInput` for an unknown number, and `Refused` if the words are already stored.
+        """
         found = find_memory(self.store, ref, scopes, to_change=True)
         words, evidence = _pick_retelling(self.store, found, number)
         new = self._candidate(found, words, evidence)
@@ -311,7 +317,7 @@ class Separation:
         return execute_change(self.store, self.clock, change)
 
     def _candidate(self, memory: Memory, words: str, evidence: Sequence[Evidence]) -> Memory:
-        """What the retelling would have become. A file may claim any source for it, so it is no more trusted than the memory."""
+        """The retelling as a candidate. Its source may come from a file, so it is trusted no more than the memory's."""
         first, told = evidence[0], evidence[0].retelling
         assert told is not None
         event = self.store.event(first.event)
@@ -326,14 +332,14 @@ class Separation:
         return admit(self.described(new, new, {"statement": new.statement}), self.settings)
 
     def _refuse_new(self, new: Memory, memory: Memory) -> None:
-        """Raise `Refused` where the words are stored already, or come from a source that was taken out."""
+        """Raise `Refused` if the words are already stored, or if their source is distrusted."""
         known = self.store.exact(content_hash(new.statement), new.scope)
         why = f"{mention(known)} says this word for word" if known is not None else ""
         if why := why or distrust_reason(self.store, new.source, new.session):
             raise Refused(f"nothing was taken out of {memory.id}: {why}")
 
     def _link_contradictions(self, new: Memory, memory: Memory, vector: "Vectors | None") -> Memory:
-        """The candidate, linked to the current memories that it contradicts."""
+        """The candidate, linked to the current memories it contradicts."""
         from engram.decisions.admission import ExcludingLookup, propose
 
         proposal = propose(new)

@@ -1,4 +1,4 @@
-"""Decisions about many memories at once: made in slices, marked as one in the journal, undone as a whole."""
+"""Decisions about many memories: applied in slices, marked as one decision in the journal, and undone as a whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,25 +7,25 @@ from engram.model.memory import Memory
 from engram.store.protocol import Store
 
 IDS_PER_ENTRY = 100
-"""Memories per journal entry: bounds how long other writers wait, and what reading one memory's history costs."""
+"""Memories per journal entry; bounds how long other writers wait and how much reading one memory's history costs."""
 _MARK = "DEC-"
 
 
 @dataclass(frozen=True, slots=True)
 class BulkDecision:
-    """What became of a decision about many memories. `id` undoes it: `engram undo DEC-…`."""
+    """The result of a decision about many memories. `id` undoes it: `engram undo DEC-…`."""
 
     id: str
     op: str
     done: tuple[Memory, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
-    """The memories that were not changed, each with the reason."""
+    """The memories left unchanged, each with the reason."""
     source: str = ""
     """The source that was distrusted, or that is trusted again."""
 
 
 def new_bulk(store: Store) -> str:
-    """The id of a new bulk decision; the journal has it as the session of each entry."""
+    """The id of a new bulk decision; the journal stores it as the session of each entry."""
     return f"{_MARK}{store.new_token(4)}"
 
 

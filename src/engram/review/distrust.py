@@ -22,26 +22,26 @@ from engram.store.protocol import Filters, Image, Store
 from engram.store.records import locked_memory
 
 DISTRUST_STATE = "distrusted"
-"""The store's state that lists the distrusted sources."""
+"""The state key under which the store lists distrusted sources."""
 LAST_DISTRUST_STATE = "last_distrust"
-"""The store's state that says which source was distrusted or trusted again last: where it had no memories, the journal does not."""
+"""The state key of the latest change of trust; the journal has no entry for it if the source had no memories."""
 RESTORE_TRUST = "restore_trust"
 SESSION_PREFIX = "session:"
-"""Names a session instead of a source: everything that was learned in it."""
+"""Prefix that names a session instead of a source, meaning everything learned in it."""
 _REPEATED = "derive"
-"""The entry by which a person says what is stored already."""
+"""The operation recorded when a person repeats a stored memory."""
 _CONFIRMING = (APPROVE, "verify", "resolve")
-"""Entries by which a person confirms what is stored already."""
+"""Operations by which a person confirms a stored memory."""
 CONFIRMED_REASON = "a person confirmed it; --include-confirmed takes it out as well"
-"""Why a memory of a distrusted source stays that a person confirmed and did not write."""
+"""Why a memory of a distrusted source stays although a person only confirmed it and did not write it."""
 _RECENT = 200
-"""How many decisions are compared with the time of a distrust."""
+"""How many recent decisions are compared with the time of a distrust."""
 REMOVABLE_STATUSES = ("candidate", *LIVE_STATUSES, "archived", "superseded")
-"""What is taken out; rejected and retired memories are out already."""
+"""Statuses that distrust removes; rejected and retired memories are already out of use."""
 
 
 def distrust_reason(store: Store, source: str, session: str = "") -> str:
-    """Why proposals of a source, or from a session, are refused; "" where they are not."""
+    """Why proposals of a source, or from a session, are refused; "" if they are not."""
     listed: Mapping[str, Any] = store.state(DISTRUST_STATE)
     for pattern, entry in listed.items():
         if _matches(pattern, source, session):
@@ -50,31 +50,31 @@ def distrust_reason(store: Store, source: str, session: str = "") -> str:
 
 
 def distrusted_sources(store: Store) -> dict[str, Mapping[str, Any]]:
-    """The distrusted sources: for each one when, by whom, and the decisions that took its memories out."""
+    """The distrusted sources, each with when, by whom, and the decisions that removed its memories."""
     return dict(store.state(DISTRUST_STATE))
 
 
 def known_sources(store: Store, limit: int = 10) -> dict[str, int]:
-    """The sources of the stored memories that can be distrusted, with how many each has, most first."""
+    """Sources of stored memories that can be distrusted, with their number of memories, largest first."""
     found = Counter(memory.source for memory in store.listing(Filters(statuses=REMOVABLE_STATUSES)))
     ranked = ((source, number) for source, number in found.most_common() if rank_of(source) < Rank.PROGRAM)
     return dict(islice(ranked, limit))
 
 
 def source_distrusted_by(store: Store, decision: str) -> str:
-    """The source that a bulk decision distrusts; "" where it does not, or no longer."""
+    """The source that a bulk decision distrusts; "" if there is none, or if it was undone."""
     return next((source for source, entry in distrusted_sources(store).items() if decision in entry["decisions"]), "")
 
 
 def last_distrusted_source(store: Store, last: Image | None) -> str:
-    """The source that was distrusted after the last decision in the journal; "" where none was.
+    """The source that was distrusted after the last decision in the journal; "" if there is none.
 
-    Raises `Refused` where one was trusted again after it: that is not undone by undoing what came before.
+    Raises `Refused` if the latest change of trust restored a source: undoing earlier decisions does not undo that.
     """
     noted = store.state(LAST_DISTRUST_STATE)
     if not noted:
         return ""
-    # A migrated journal is numbered anew, so the number alone does not tell.
+    # Migration renumbers the journal, so the number alone is not enough.
     if last is not None and (last.seq > noted["after"] or last.at > datetime.fromisoformat(noted["at"])):
         return ""
     if noted["undone"]:
@@ -83,7 +83,7 @@ def last_distrusted_source(store: Store, last: Image | None) -> str:
 
 
 def refuse_redoing(source: str) -> NoReturn:
-    """Raise `Refused`: a source that is trusted again is distrusted by name."""
+    """Raise `Refused`: to distrust a source again after an undo, the caller must name it."""
     raise Refused(f"the last decision trusted {source} again; `engram distrust {source}` takes it out once more")
 
 
@@ -95,7 +95,7 @@ def _matches(pattern: str, source: str, session: str) -> bool:
 
 @dataclass(slots=True)
 class Distrust:
-    """Takes sources out, and back in."""
+    """Removes the memories of distrusted sources, and restores them."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -109,16 +109,17 @@ class Distrust:
         include_confirmed: bool = False,
         dry_run: bool = False,
     ) -> BulkDecision:
-        """Reject a source's candidates and retire its memories, as one decision; what those replaced is current again.
+        """Reject a source's candidates and retire its memories, as one decision; the memories they replaced become current again.
 
-        What a person wrote, reworded or repeated stays, and so does what a person promoted or verified, unless `include_confirmed` says
-        otherwise. `since` limits it to what was stored from that time on. Raises `Refused` for a source that stands for the owner.
+        Memories that a person wrote, reworded or repeated stay; so do those that a person promoted or verified, unless
+        `include_confirmed` is set. `since` limits the removal to memories stored from that time on. Raises `Refused`
+        for a source that acts for the owner.
         """
         pattern = _parse_source(source)
         memories = self._memories_of_source(pattern, since)
         left = self._keep_reasons(memories, actor, include_confirmed)
         memories += self._corroborated_memories(pattern, {memory.id for memory in memories})
-        # Candidates come first, so that none becomes active because what it waits for is taken out.
+        # Candidates come first, so that none becomes active when the memory it waits for is removed.
         taken = sorted(
             (m for m in memories if m.id not in left),
             key=lambda memory: (memory.status != "candidate", memory.lineage, memory.id),
@@ -126,14 +127,14 @@ class Distrust:
         if dry_run:
             return BulkDecision("", DISTRUST, tuple(taken), left, pattern)
         mark, done = new_bulk(self.store), list[Memory]()
-        # The list comes first: nothing of this source arrives while its memories are taken out.
+        # Recorded first, so that nothing from this source arrives while its memories are being removed.
         self._record_distrust(pattern, since, actor, mark)
         for ids in split_ids([memory.id for memory in taken]):
             done += self._take_out_slice(ids, pattern, actor, mark, left, include_confirmed=include_confirmed)
         return BulkDecision(mark, DISTRUST, tuple(done), left, pattern)
 
     def undo(self, source: str, actor: str) -> BulkDecision:
-        """Put back what was taken out, as far as nobody has decided otherwise since, and let the source propose again."""
+        """Restore the removed memories, except those decided about since, and let the source propose again."""
         pattern = source.strip()
         entry = self.store.state(DISTRUST_STATE).get(pattern)
         if entry is None:
@@ -152,7 +153,7 @@ class Distrust:
         from engram.review.undo import undo_entries
 
         parts = self.store.decisions(session=decision)
-        # Without entries there was nothing to take out.
+        # Without entries, there was nothing to remove.
         return undo_entries(self.store, parts, self.clock(), actor) if parts else BulkDecision("", "undo")
 
     def _memories_of_source(self, pattern: str, since: datetime | None) -> list[Memory]:
@@ -166,13 +167,13 @@ class Distrust:
         ]
 
     def _is_since(self, memory: Memory, since: datetime) -> bool:
-        """Whether a memory was stored from a time on; of an imported one the journal knows, and the file may claim another time."""
+        """Whether a memory was stored at or after a time; for an imported one the journal decides, because the file may state any date."""
         history = self.store.history(memory.id) if memory.learned_by == IMPORTED else ()
         stored = history[0].at if history else memory.created
         return stored is None or stored >= since
 
     def _keep_reasons(self, memories: Sequence[Memory], actor: str, include_confirmed: bool) -> dict[str, str]:
-        """The memories that stay, each with why: a person wrote, confirmed or repeated them, or the actor may not decide."""
+        """The reasons to keep memories, by id: a person wrote, confirmed or repeated them, or the actor may not decide about them."""
         left: dict[str, str] = {}
         by_id = {memory.id: memory for memory in memories}
         for ids in split_ids(list(by_id)):
@@ -181,12 +182,12 @@ class Distrust:
         return left
 
     def _corroborated_memories(self, pattern: str, brought: set[str]) -> list[Memory]:
-        """The memories of other sources that this one corroborated: they are back to where they were."""
+        """The memories from other sources that only this one corroborated; they lose that support."""
         found = self.store.listing(Filters(statuses=(*LIVE_STATUSES, "candidate")))
         return [one for one in found if one.id not in brought and _is_supported_only_by(one, pattern)]
 
     def _imported_ids(self, pattern: str, since: datetime | None) -> set[str]:
-        """The memories that imports of a source brought: the file may name other sources, and dates of its own."""
+        """The ids of memories imported from a source, whatever sources and dates the files state."""
         if rank_of(pattern) > Rank.CONTENT:
             return set()
         decisions = (one for one in self.store.decisions() if one.op == IMPORTED and is_from(one.actor, pattern))
@@ -209,7 +210,7 @@ class Distrust:
     def _record_last(self, pattern: str, *, undone: bool) -> None:
         newest = self.store.decisions(_RECENT)
         after = newest[0].seq if newest else 0
-        # The clock may have been set back: no decision so far is later than this one.
+        # If the clock was set back, use the time of the latest decision instead.
         at = max([self.clock(), *(one.at for one in newest)]).isoformat()
         self.store.change_state(
             LAST_DISTRUST_STATE, lambda _: {"source": pattern, "after": after, "at": at, "undone": undone}
@@ -225,7 +226,7 @@ class Distrust:
         *,
         include_confirmed: bool,
     ) -> list[Memory]:
-        """Take some memories out; those that a person wrote or confirmed in the meantime are added to `left`."""
+        """Remove some memories and return them; those that a person wrote or confirmed in the meantime are added to `left`."""
         found = [memory for memory in map(self.store.get, ids) if memory is not None]
         versions = {i: version for one in found for i, version in self._replaced_versions(one).items()}
 
@@ -250,13 +251,13 @@ class Distrust:
         return execute_change(self.store, self.clock, change)
 
     def _replaced_versions(self, memory: Memory) -> dict[str, Memory]:
-        """The other versions of the fact, and what was merged into it."""
+        """The other versions of the fact, and the memories merged into it."""
         versions = self.store.lineage(memory.lineage) if memory.lineage else []
         merged = [other for other in map(self.store.get, memory.supersedes) if other is not None]
         return {other.id: other for other in (*versions, *merged)}
 
     def _bring_back(self, memories: LockedMemories, taken: Sequence[Memory], now: datetime) -> None:
-        """Make current again what these memories replaced."""
+        """Make the memories that these replaced current again."""
         ends: dict[str, dict[str, datetime | None]] = {}
         for memory in taken:
             if memory.lineage:
@@ -268,19 +269,19 @@ class Distrust:
             reorder_versions(memories, lineage, now, cut_short)
 
     def _state_before(self, memory: Memory) -> Memory:
-        """A merged memory as it was before."""
+        """A merged memory as it was before the merge."""
         images = [image.memory for image in self.store.history(memory.id) if image.memory is not None]
         return next((one for one in reversed(images) if one.status != "superseded"), memory)
 
 
 def _is_supported_only_by(memory: Memory, pattern: str) -> bool:
-    """Whether only a source of this pattern, besides its own, speaks for a memory."""
+    """Whether the memory is corroborated, and only by a source of this pattern."""
     by = memory.metadata.get(CORROBORATED_BY, "")
     return memory.verification == CORROBORATED and bool(by) and is_from(str(by), pattern)
 
 
 def _take_out(memory: Memory, pattern: str, now: datetime) -> Memory:
-    """A memory of a distrusted source, retired or rejected; one that it only corroborated waits for review again."""
+    """The memory, retired or rejected; if the source only corroborated it, it waits for review again."""
     if not is_from(memory.source, pattern) and _is_supported_only_by(memory, pattern):
         metadata = {key: value for key, value in memory.metadata.items() if key != CORROBORATED_BY}
         return memory.replace(status="candidate", verification="unverified", metadata=metadata, updated=now)
@@ -288,7 +289,7 @@ def _take_out(memory: Memory, pattern: str, now: datetime) -> Memory:
 
 
 def _keep_reason(memory: Memory, history: Sequence[Image], actor: str, include_confirmed: bool) -> str:
-    """Why a memory of a distrusted source stays: a person's words or confirmation, or the actor may not decide; "" where it is taken out."""
+    """Why a memory stays: a person wrote, repeated or confirmed it, or the actor may not decide; "" if it is removed."""
     if rank_of(memory.source) == Rank.PERSON or (
         memory.learned_by == LEARNED_BY_HAND and memory.verification == CONFIRMED
     ):
@@ -304,7 +305,10 @@ def _keep_reason(memory: Memory, history: Sequence[Image], actor: str, include_c
 
 
 def _is_confirmed(memory: Memory, history: Sequence[Image]) -> bool:
-    """Whether a person promoted or verified what a memory says now. One who vouched for a whole file confirmed none of it by name."""
+    """Whether a person promoted or verified the memory's current wording.
+
+    Approving a whole file confirms no single memory.
+    """
     return memory.verification == CONFIRMED and any(
         image.op in _CONFIRMING
         and rank_of(image.actor) == Rank.PERSON
@@ -315,7 +319,7 @@ def _is_confirmed(memory: Memory, history: Sequence[Image]) -> bool:
 
 
 def _is_persons(memory: Memory, history: Sequence[Image]) -> bool:
-    """Whether a person wrote what a memory says now, or said it too. To promote or verify it is neither."""
+    """Whether a person wrote or repeated the memory's current wording. Promoting or verifying it does not count."""
     images = [(image, image.memory) for image in history if image.memory is not None]
     pairs = zip(images[1:], images, strict=False)
     return any(
@@ -327,7 +331,7 @@ def _is_persons(memory: Memory, history: Sequence[Image]) -> bool:
 
 
 def _is_written(op: str, before: Memory, after: Memory) -> bool:
-    """Whether a decision wrote other words: to settle a contradiction writes only what is merged."""
+    """Whether a decision changed the wording; resolving a contradiction does so only by a merge."""
     if op in ("undo", "resolve"):
         return op == "resolve" and before.statement != after.statement
     return _words(before) != _words(after)
@@ -338,7 +342,7 @@ def _words(memory: Memory) -> tuple[Any, ...]:
 
 
 def _parse_source(source: str) -> str:
-    """The source to distrust; raises `InvalidInput` or `Refused` for one that cannot be."""
+    """The source to distrust; raises `InvalidInput` or `Refused` if it cannot be distrusted."""
     pattern = source.strip()
     refuse_secret(pattern, "the source")
     if not pattern or pattern == SESSION_PREFIX:

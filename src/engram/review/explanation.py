@@ -1,4 +1,4 @@
-"""Why a memory is what it is: its state, versions, decisions, links and evidence."""
+"""Explains a memory: its state, versions, decisions, links and evidence."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from engram.store.references import hide_foreign_links
 from engram.text.display import cut, quote_text, safe_word
 
 MAX_EXPLAINED_CHARS = 500
-"""Characters shown of a text next to the statement."""
+"""The maximum length of a text shown next to the statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class Explanation:
 
     memory: Memory
     current: Memory
-    """The current version of the fact; the memory itself where it is current."""
+    """The current version of the fact; the memory itself if it is current."""
     state: Eligibility
-    """Whether it may be found and injected now, and why."""
+    """Whether the memory may be found and injected now, and why."""
     versions: tuple[Memory, ...]
     """Every version of the fact, oldest first."""
     decisions: tuple[Image, ...]
     """Every decision about this version, oldest first."""
     links: tuple[Association, ...]
     linked_from: tuple[tuple[str, str], ...]
-    """The memories that link to it, each with the relation."""
+    """The memories that link to this one, each with the relation."""
     evidence: tuple[Evidence, ...]
     text: str
 
@@ -44,7 +44,7 @@ def build_explanation(
     now: datetime,
     scopes: Collection[str] | None = None,
 ) -> Explanation:
-    """The explanation of one memory, for a caller who sees these scopes."""
+    """The explanation of a memory, for a caller who sees these scopes."""
     memory = with_disputes(store, [memory])[0]
     state = eligibility(memory, now)
     decisions = tuple(visible_images(store, memory.id, scopes))
@@ -74,7 +74,7 @@ def build_explanation(
 
 
 def visible_images(store: Store, memory_id: str, scopes: Collection[str] | None) -> list[Image]:
-    """The entries of a memory's history from when it was in one of these scopes, each with the ids and links that the caller sees."""
+    """The entries of a memory's history from when it was in one of these scopes, limited to ids and links the caller may see."""
     images = store.history(memory_id)
     if scopes is None:
         return images
@@ -91,7 +91,7 @@ def visible_images(store: Store, memory_id: str, scopes: Collection[str] | None)
 
 
 def _details(memory: Memory) -> list[str]:
-    """What the memory says next to its statement; of a long text, the beginning."""
+    """The memory's other fields as lines; long texts are cut."""
     texts = (("situation", memory.situation), ("rationale", memory.rationale), ("context", memory.context))
     return [
         f"{name} ({len(text):,} characters): {quote_text(cut(text, MAX_EXPLAINED_CHARS))}"
@@ -124,7 +124,7 @@ def _place(memory: Memory, versions: Sequence[Memory], current: Memory) -> list[
 
 
 def _worth(link: Association) -> str:
-    """The weight somebody gave a link, or the strength it gained by use."""
+    """The weight given to a link, or the strength it gained by use."""
     return f"strength {link.strength:.2f}" if link.type == CO_ACCESSED else f"weight {link.weight:g}"
 
 

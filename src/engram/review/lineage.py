@@ -1,8 +1,8 @@
-"""Facts that change: each new version supersedes the last, all of them stay readable, exactly one is current.
+"""Facts that change: each new version supersedes the last, all stay readable, and exactly one is current.
 
-`superseding` is the one place where a version replaces another. Valid time (`valid_from`, `valid_until`) says when a version
-was true; the journal has the recorded time. A version that ends before the current one would is an exception to it: both are
-current while it holds, and the other alone afterwards.
+`place_version` is the only place where a version replaces another. Valid time (`valid_from`, `valid_until`) says when a
+version was true; the journal has the recorded time. A version that ends before the current one is an exception to it:
+both are current while it is valid, and only the other afterwards.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ RESET_FIELDS = (
     "id", "updated", "lineage", "revision", "supersedes", "superseded_by", "status", "valid_from", "valid_until",
     "occurred_at", "feedback", "activation", "derivation_count", "last_verified", "imported_at", "verification", "consolidated", "evidence",
 )  # fmt: skip
-"""The fields a new version does not inherit."""
+"""The fields that a new version does not inherit."""
 
 
 @limit_arguments
@@ -55,16 +55,16 @@ class Lineages:
     """Applies the policy to a new version, given the previous one, the new one, and the changed fields."""
 
     def versions(self, ref: str, *, scopes: Scopes = None) -> list[Memory]:
-        """Every version of a fact, oldest first; of one that never changed, itself.
+        """Every version of a fact, oldest first; a fact that never changed has one.
 
-        `scopes` are those the caller sees: memories and versions in others are not found.
+        `scopes` are those the caller sees; memories and versions in other scopes are not found.
         """
         memory = find_memory(self.store, ref, scopes)
         found = (self.store.lineage(memory.lineage) if memory.lineage else []) or [memory]
         return [version for version in found if is_scope_visible(scopes, version.scope)]
 
     def current(self, ref: str, *, scopes: Scopes = None) -> Memory:
-        """The current version, from the id of any version; where there is none, the newest visible one that was not forgotten."""
+        """The current version, from the id of any version; if there is none, the newest visible version that was not forgotten."""
         found = self._current(find_memory(self.store, ref, scopes))
         return found if is_scope_visible(scopes, found.scope) else self.versions(ref, scopes=scopes)[-1]
 
@@ -73,7 +73,7 @@ class Lineages:
         while memory.status not in LIVE_STATUSES or not is_effective(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
             if newer.status not in LIVE_STATUSES:
-                # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
+                # The successor in another lineage or, if the change was undone, a memory that this one had superseded.
                 near = [newer.superseded_by, *memory.supersedes]
                 found = [m for m in map(self.store.get, filter(None, near)) if m is not None and m.id not in seen]
                 newer = next((m for m in found if m.status in LIVE_STATUSES), found[0] if found else newer)
@@ -94,7 +94,7 @@ class Lineages:
     ) -> Memory:
         """A new version of a fact, based on the current one, whichever version `ref` names.
 
-        `scopes` are the caller's. A `scope` among the fields is where the new version belongs.
+        `scopes` are the caller's. A `scope` among the fields moves the new version there.
         """
         from engram.capture.draft import checked_fields, clamp_import_time
         from engram.gates.pipeline import admit
@@ -115,7 +115,7 @@ class Lineages:
         refuse_move(draft.scope, scopes)
 
         def plan(memories: LockedMemories) -> Memory:
-            # Another writer may have been faster: this version follows theirs.
+            # If another writer was faster, this version follows theirs.
             current = _require_revisable(memories.take(_newest_locked(memories, head.id).id))
             if current.status not in LIVE_STATUSES:
                 refuse_undoing(actor, current, self.store.history(current.id))
@@ -140,7 +140,7 @@ class Lineages:
         actor: str,
         scopes: Scopes,
     ) -> Memory:
-        """The new version with its id, in place of the head and of the other current memories with its conflict key."""
+        """The new version with its id, replacing the head and the other current memories with its conflict key."""
         new = self.described(head, new.replace(id=memories.new_id(memories.now)), changes)
         new = attribute_to_person(new, actor, memories.now) if WORDING_FIELDS & changes.keys() else new
         refuse_unapproved(actor, head, new.replace(status="active"))
@@ -160,7 +160,10 @@ class Lineages:
     def forget(
         self, ref: str, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = (), scopes: Scopes = None
     ) -> Memory:
-        """Retire a memory; of a fact with versions, the newest remaining one becomes current again. `scopes` are the caller's."""
+        """Retire a memory; if its fact has other versions, the newest of them becomes current again.
+
+        `scopes` are the caller's.
+        """
         found = find_memory(self.store, ref, scopes, to_change=True)
         about = [version.id for version in self.versions(found.id)]
         refuse_foreign_versions(self.store, found.id, about, scopes)
@@ -176,20 +179,20 @@ class Lineages:
 
         change = Change(
             op="forget", actor=actor, plan=plan, reason=reason, targets=[found.id], caller=scopes, shown=shown,
-            # Which version becomes current instead depends on the scope.
+            # Which version becomes current depends on the scope.
             scopes=[found.scope] if found.lineage else (), related=about,
         )  # fmt: skip
         if (retired := execute_change(self.store, self.clock, change)) is not None:
             return retired
-        # It got its first successor between the read and the lock: try again.
+        # It got its first successor between the read and the lock, so try again.
         return self.forget(found.id, actor=actor, reason=reason, shown=shown, scopes=scopes)
 
 
 def find_replaceable(lineages: Lineages, ref: str, scopes: Scopes, *, to_change: bool = True) -> Memory:
     """The current version of the fact that a caller names and would replace.
 
-    Raises `NotFound` where a current version belongs to somebody whom the caller does not see, whichever version they name. Without
-    `to_change`, the version that they name need not be theirs to change.
+    Raises `NotFound` if any current version is in a scope that the caller does not see. Without `to_change`, the caller
+    need not be allowed to change the version they name.
     """
     found = find_memory(lineages.store, ref, scopes)
     head = lineages.current(found.id)
@@ -207,14 +210,14 @@ def find_replaceable(lineages: Lineages, ref: str, scopes: Scopes, *, to_change:
 def find_superseded(
     lineages: Lineages, refs: Sequence[str], scopes: Scopes, *, to_change: bool = True
 ) -> tuple[str, ...]:
-    """The ids of the memories that a caller names to supersede them; raises as `find_replaceable` does."""
+    """The ids of the memories that a caller supersedes; raises as `find_replaceable` does."""
     for ref in refs:
         find_replaceable(lineages, ref, scopes, to_change=to_change)
     return tuple(find_memory(lineages.store, ref, scopes).id for ref in refs)
 
 
 def refuse_foreign_versions(store: Store, memory_id: str, versions: Sequence[str], scopes: Scopes) -> None:
-    """Raise `Refused` where a change of one version would change another that belongs to somebody else."""
+    """Raise `Refused` if changing one version would also change one that the caller does not own."""
     if has_foreign(store, versions, scopes):
         raise Refused(f"{memory_id} has versions that you may not change; nothing was changed")
 
@@ -228,17 +231,17 @@ def _newest_locked(memories: LockedMemories, memory_id: str) -> Memory:
 
 
 def _require_revisable(memory: Memory) -> Memory:
-    """The memory; raises `InvalidInput` for a candidate, which cannot become current by being reworded."""
+    """The memory; raises `InvalidInput` for a candidate, which does not become current by rewording."""
     if memory.status in ("candidate", "rejected"):
         raise InvalidInput(f"{memory.id} is {memory.status}; `engram review` decides about it first")
     return memory
 
 
 def _build_revision(head: Memory, changes: dict[str, Any], actor: str, now: datetime) -> Memory:
-    """The next version's text and fields; its id and its place are decided under the lock."""
+    """The next version's text and fields; its id and position are decided under the lock."""
     blank = Memory("", "")
     renewed = {name: getattr(blank, name) for name in RESET_FIELDS}
-    # Who repeated the old words says nothing about the new ones; a request to forget the fact is not an agent's to end.
+    # Support for the old wording says nothing about the new; an agent may not drop a request to forget the fact.
     ended = (CORROBORATED_BY,) if is_below_program(actor) else (CORROBORATED_BY, FORGET_REQUESTED)
     metadata = with_reserved(changes.get("metadata", head.metadata), head.metadata)
     metadata = {key: value for key, value in metadata.items() if key not in ended}
@@ -251,7 +254,7 @@ def _build_revision(head: Memory, changes: dict[str, Any], actor: str, now: date
 
 
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
-    """The current version, else the newest that was not forgotten."""
+    """The current version, else the newest one that was not forgotten."""
     live = [v for v in versions if v.status in LIVE_STATUSES]
     heads = [v for v in live if is_effective(v, now)] or live
     kept = [v for v in versions if v.status not in ("retired", "rejected")]

@@ -1,4 +1,4 @@
-"""Promotion of candidates, by a person or by rule (DESIGN §12), and what a reviewer decides by: where a memory comes from and what it resembles."""
+"""Promotes candidates, by a person or by rule (DESIGN §12), and gathers a reviewer's evidence: origin, duplicates and conflicts."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 AUTOPROMOTE: Final = "autopromote"
 WAITS_SUFFIX = "; it waits for review"
-"""How the trust gate ends a reason, which a list of what waits need not repeat."""
+"""The end of a trust gate's reason, which is redundant in a list of waiting memories."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromotionPlan:
-    """The candidates that may become active without a person, and the reason why each of the others still waits."""
+    """The candidates that may become active without a person, and why each of the others still waits."""
 
     promoted: tuple[Memory, ...] = ()
     waiting: Mapping[str, str] = field(default_factory=dict)
@@ -47,11 +47,11 @@ class PromotionPlan:
 
 @dataclass(slots=True)
 class Promotion:
-    """Promotes by rule what needs no person.
+    """Promotes by rule the candidates that do not need a person.
 
-    Tier 1 may be promoted where the autopromotion settings allow it. Tier 2 as well, after a check against everything
-    that is stored. Tier 3, text that reads like an instruction, and what contradicts or repeats another memory wait for
-    a person.
+    Tier 1 is promoted if the autopromotion settings allow it. So is tier 2, after a check against everything stored.
+    Tier 3, text that reads like an instruction, and candidates that contradict or repeat another memory wait for a
+    person.
     """
 
     store: Store
@@ -64,7 +64,7 @@ class Promotion:
         scopes: Collection[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> PromotionPlan:
-        """Which candidates may be promoted, the most worth keeping first; nothing is written."""
+        """The candidates that may be promoted, best first; writes nothing."""
         items = filter_items(QueueReader(self.store, self.clock(), scopes).candidates(), filters)
         waiting = {item.memory.id: why for item in items if (why := self._waiting_reason(item))}
         open_ones = [item.memory for item in items if item.memory.id not in waiting]
@@ -79,7 +79,7 @@ class Promotion:
         return PromotionPlan(tuple(promoted.values()), waiting)
 
     def apply(self, plan: PromotionPlan, actor: str) -> BulkDecision:
-        """Promote what a plan names, unless something has changed since; verification stays what it was."""
+        """Promote the candidates of a plan, unless something has changed since; their verification stays the same."""
         left = dict(plan.waiting)
 
         def promote(memories: LockedMemories, memory: Memory) -> Memory:
@@ -95,7 +95,7 @@ class Promotion:
         return bulk.execute(self.store, self.clock, plan.promoted, left)
 
     def _waiting_reason(self, item: ReviewItem) -> str:
-        """Why a candidate waits by what it is itself; "" where the settings let it be promoted."""
+        """Why a candidate must wait, judged by itself; "" if the settings let it be promoted."""
         memory = item.memory
         if item.waits_as == "contradiction" and item.other is not None:
             return f"contradicts {mention(item.other)}"
@@ -103,7 +103,7 @@ class Promotion:
             return f"would supersede {mention(item.other)}"
         if command := injection_problem(memory):
             return f"{command}; only a person can approve it"
-        # Only `remember` is known to have been explicit: `learn` serves autonomous capture, too.
+        # Only `remember` is certainly explicit: autonomous capture also uses `learn`.
         autonomous = memory.learned_by != "remember" and rank_of(memory.source) < Rank.PROGRAM
         found = trust(memory, autonomous, self.settings)
         if found.status == "active":
@@ -113,7 +113,7 @@ class Promotion:
         return f"{found.reason.removesuffix(WAITS_SUFFIX)}{allowed}"
 
     def _find_setting(self, memory: Memory, autonomous: bool) -> str:
-        """The one setting, with its value, that would let a candidate be promoted; "" where none alone would."""
+        """The single setting, with its value, that would let a candidate be promoted; "" if there is none."""
         kinds = sorted({*self.settings.autopromote_kinds, kind_of(memory)})
         changed = {
             "autopromote_remember true": replace(self.settings, autopromote_remember=True),
@@ -131,7 +131,7 @@ class Promotion:
                 yield by_id[i], vectors[number] if vectors is not None else None
 
     def _blocking_reason(self, memory: Memory, vector: "Vectors | None", promoted: Mapping[str, Memory]) -> str:
-        """What of everything stored speaks against promoting a candidate: a duplicate, or a conflict; "" for nothing."""
+        """Why stored memories keep a candidate from being promoted: a duplicate or a conflict; "" if none does."""
 
         found = neighbours_of(self.store, memory, vector)
         tier = f"tier {tier_of(memory)}: " if tier_of(memory) > 1 else ""
@@ -155,7 +155,7 @@ def decide_all(
     settings: GateSettings,
     scopes: Scopes = None,
 ) -> BulkDecision:
-    """Approve or reject candidates as one bulk decision; what cannot be decided so is left, with the reason."""
+    """Approve or reject candidates as one bulk decision; those that cannot be decided this way are left, with the reason."""
     found, left = dict[str, Memory](), dict[str, str]()
     for ref in refs:
         try:
@@ -175,7 +175,7 @@ def decide_all(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BulkChange:
-    """One decision about many memories, in slices, each one entry of the journal with the mark of the decision."""
+    """One decision about many memories, in slices; each slice is a journal entry marked with the decision."""
 
     op: Operation
     actor: str
@@ -187,7 +187,7 @@ class _BulkChange:
     def execute(
         self, store: Store, clock: Callable[[], datetime], memories: Sequence[Memory], left: dict[str, str]
     ) -> BulkDecision:
-        """Decide about each memory; what cannot be decided is added to `left`, with the reason."""
+        """Decide about each memory; those that cannot be decided are added to `left`, with the reason."""
         mark, done, by_id = new_bulk(store), list[Memory](), {memory.id: memory for memory in memories}
         for ids in split_ids(list(by_id)):
             part = [by_id[i] for i in ids]
@@ -212,7 +212,7 @@ class _BulkChange:
 
 MAX_QUOTE_CHARS = 600
 EXPLICIT_WAYS = ("remember", "learn", "add", "manual")
-"""`learned_by` of what somebody asked to store."""
+"""`learned_by` of memories that somebody asked to store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class RelatedMemories:
-    """The stored memories that surely say the same as another, that probably do, that it contradicts or outdates, and that it would replace by its conflict key."""
+    """The stored memories related to another: duplicates, likely duplicates, those it contradicts or outdates, those with its conflict key."""
 
     same: tuple[Memory, ...] = ()
     similar: tuple[Memory, ...] = ()
@@ -238,7 +238,7 @@ class RelatedMemories:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Everything a reviewer needs to decide about a memory besides its statement."""
+    """Everything a reviewer needs besides the statement to decide about a memory."""
 
     memory: Memory
     kind: str
@@ -246,15 +246,15 @@ class Provenance:
     quotes: tuple[Quote, ...]
     neighbours: RelatedMemories
     gates: str
-    """The gate that decided, and why; those before it had no objection."""
+    """The gate that decided, and why; the gates before it passed the memory."""
     retellings: tuple[NumberedRetelling, ...] = ()
-    """What was said later and taken for the same, in its own words."""
+    """Later statements that were taken for the same memory, in their own words."""
 
 
 def provenance_of(
     store: Store, memory: Memory, settings: GateSettings, scopes: Collection[str] | None = None
 ) -> Provenance:
-    """The provenance of a memory, for a caller who sees these scopes; of what was purged or pruned, as much as is left."""
+    """The provenance of a memory, for a caller who sees these scopes, without purged or pruned parts."""
     vectors = store.embed([meaning_of(memory)])
     near = neighbours_of(store, memory, vectors[0] if vectors is not None else None, scopes)
     return Provenance(
@@ -271,7 +271,7 @@ def provenance_of(
 def neighbours_of(
     store: Store, memory: Memory, vector: "Vectors | None", scopes: Collection[str] | None = ()
 ) -> RelatedMemories:
-    """How a stored memory relates to the others of its scope, and to those it is linked to in the scopes that the caller sees."""
+    """How a stored memory relates to others in its scope, and to linked ones in the scopes the caller sees."""
     from engram.decisions.admission import ExcludingLookup, propose
 
     known = ExcludingLookup(store, vector, own=memory.id)
@@ -286,14 +286,14 @@ def neighbours_of(
     told = same.keys() | similar.keys()
     likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in told]
     heads = known.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
-    # What is current weighs more than what waits itself.
+    # Current memories come before waiting ones.
     order = sorted(likely, key=lambda other: other.status not in LIVE_STATUSES)
     replaced = tuple(head for head in heads if head.id != memory.id)
     return RelatedMemories(tuple(same.values()), tuple(similar.values()), tuple(order), replaced)
 
 
 def _linked_repeats(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Memory]:
-    """The live memories that this one probably repeats, or that probably repeat it."""
+    """The live memories that this one probably repeats, or that probably repeat this one."""
     from engram.decisions.admission import COMPARED_STATUSES
 
     ids = [link.target for link in memory.associations if link.type == MAY_REPEAT]
@@ -317,7 +317,7 @@ def _quotes(store: Store, memory: Memory, scopes: Collection[str] | None) -> Ite
 
 
 def _storing_reason(store: Store, memory: Memory, settings: GateSettings) -> str:
-    """The journal's reason for storing a memory, in words."""
+    """The journal's reason for storing a memory, as text."""
     history = store.history(memory.id)
     if not history:
         return ""

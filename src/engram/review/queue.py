@@ -1,4 +1,4 @@
-"""The queue of what waits for a person: read in few queries, filtered, sorted by worth, and grouped."""
+"""The review queue: read in few queries, filtered, sorted by worth, and grouped."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ APPROVE: Final = "approve"
 REJECT: Final = "reject"
 CHOICES = ("new", "old", "merge", "both")
 WAITS_AS = ("contradiction", "update", "forget", "candidate", "retirement")
-"""What a memory can wait as, in the order it is listed."""
+"""The kinds of queue items, in the order they are listed."""
 CONFIDENCE_SHARE, IMPORTANCE_SHARE, TYPE_SHARE, REPEAT_STEP, REPEAT_MAX = 0.5, 0.3, 0.2, 0.02, 0.1
-"""What a candidate's worth is made of: corrections and constraints come before facts, what was said often before what was said once."""
+"""Weights of a candidate's worth: corrections and constraints rank before facts, and repeated statements before single ones."""
 LOWEST_PRIORITY = 3
 _ACTIONS = {
     **dict.fromkeys(("contradiction", "update"), CHOICES),
@@ -34,7 +34,7 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """Something a person should review: what it waits as, the memory, the other one involved, and the possible actions."""
+    """An item to review: its kind, its memory, the other memory involved, and the possible actions."""
 
     waits_as: str
     memory: Memory
@@ -43,12 +43,12 @@ class ReviewItem:
     actions: tuple[str, ...]
 
     def concerns(self, memory_id: str) -> bool:
-        """Whether it is about this memory, on either side."""
+        """Whether the item involves this memory, on either side."""
         return memory_id == self.memory.id or (self.other is not None and memory_id == self.other.id)
 
 
 def worth(memory: Memory) -> float:
-    """How much a candidate is worth a person's time, from 0 to about 1: confidence, importance, type, and how often it was derived."""
+    """A candidate's worth to a reviewer, from 0 to about 1, by confidence, importance, type and number of derivations."""
     urgency = 1 - type_or_default(memory.type).priority / LOWEST_PRIORITY
     repeated = min(REPEAT_MAX, REPEAT_STEP * max(0, memory.derivation_count - 1))
     return CONFIDENCE_SHARE * memory.confidence + IMPORTANCE_SHARE * memory.importance + TYPE_SHARE * urgency + repeated
@@ -63,7 +63,7 @@ class QueueReader:
     scopes: Collection[str] | None = None
 
     def candidates(self) -> list[ReviewItem]:
-        """The memories that wait to become active, without reasons: those that contradict a current one first, then by worth."""
+        """The candidates, without reasons: those that contradict a current memory first, then by worth."""
         waiting = self._list_memories(("candidate",))
         known = self._linked_memories(waiting, CONTRADICTS)
         known |= self._fetch_memories(i for memory in waiting for i in memory.supersedes)
@@ -71,13 +71,13 @@ class QueueReader:
         return sorted(items, key=lambda item: (WAITS_AS.index(item.waits_as), -worth(item.memory), item.memory.id))
 
     def waiting_items(self) -> list[ReviewItem]:
-        """Everything that waits, in the order of `WAITS_AS`, without reasons."""
+        """All items, in the order of `WAITS_AS`, without reasons."""
         return sorted([*self.candidates(), *self._current()], key=lambda item: WAITS_AS.index(item.waits_as))
 
     def with_reason(self, item: ReviewItem, *, sourced: bool = True) -> ReviewItem:
-        """The item with its reason, which names a candidate's source where `sourced` says so.
+        """The item with its reason, which names a candidate's source if `sourced`.
 
-        The model that reads how sensitive a statement is runs only for what is shown.
+        The sensitivity model is slow, so it runs only for items that are shown.
         """
         return ReviewItem(item.waits_as, item.memory, item.other, self._reason(item, sourced), item.actions)
 
@@ -108,7 +108,7 @@ class QueueReader:
         return current if current is not None and is_scope_visible(self.scopes, current.scope) else None
 
     def _replaced_head(self, memory: Memory, known: Mapping[str, Memory]) -> Memory | None:
-        """The current memory that a candidate would supersede if it were approved."""
+        """The current memory that a candidate would supersede if approved."""
         from engram.review.lineage import Lineages
 
         lineages = Lineages(self.store, lambda: self.now)
@@ -119,7 +119,7 @@ class QueueReader:
         return None
 
     def _current(self) -> list[ReviewItem]:
-        """The current memories that may replace an older one, that somebody asked to forget, and those that have faded."""
+        """The current memories that may replace an older one, that somebody asked to forget, or that have faded."""
         memories = self._list_memories(LIVE_STATUSES)
         known = self._linked_memories(memories, MAY_SUPERSEDE)
         items = []
@@ -159,9 +159,9 @@ def _targets(memory: Memory, kind: str) -> list[str]:
 
 
 def request_forget(store: Store, clock: Callable[[], datetime], ref: str, *, actor: str, where: str) -> bool:
-    """Put a memory before a person that this actor asked to forget and may not; whether it was not there already.
+    """Queue a memory that the actor asked to forget but may not; returns whether the request is new.
 
-    The request is part of the memory's metadata, so that every backend, copy and migration carries it.
+    The request is stored in the memory's metadata, so every backend, copy and migration carries it.
     """
 
     def plan(memories: LockedMemories) -> bool:
@@ -176,7 +176,7 @@ def request_forget(store: Store, clock: Callable[[], datetime], ref: str, *, act
 
 
 def is_to_be_forgotten(memory: Memory) -> bool:
-    """Whether somebody asked to forget a current memory who may not."""
+    """Whether a memory is current and has a pending request to forget it."""
     return memory.status in LIVE_STATUSES and FORGET_REQUESTED in memory.metadata
 
 
@@ -184,7 +184,7 @@ TIERS = (1, 2, 3)
 
 
 class QueueFilters(TypedDict, total=False):
-    """Which candidates."""
+    """The filters on candidates."""
 
     source: str
     kind: str
@@ -195,7 +195,7 @@ class QueueFilters(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class QueueGroup:
-    """Candidates of one source about one topic; `count` is how many wait, `items` those that are listed, which may be none."""
+    """Candidates of one source on one topic; `count` is how many wait, `items` those listed, possibly none."""
 
     source: str
     topic: str
@@ -205,7 +205,7 @@ class QueueGroup:
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """The queue's groups, the most worth keeping first; `more` is how many of each source are not listed."""
+    """The queue's groups, best first; `more` is the number of unlisted items of each source."""
 
     waiting: int
     groups: tuple[QueueGroup, ...]
@@ -227,7 +227,7 @@ def filter_items(items: Sequence[ReviewItem], filters: QueueFilters) -> list[Rev
         and (not kind or kind_of(item.memory) == kind)
     ]
     if topic:
-        # Of everything that waits, whatever else is chosen: a topic is named the same wherever it is asked for.
+        # Topics are named over all items before filtering, so that a topic has the same name everywhere.
         named = topics(items)
         kept = [item for item in kept if named[item.memory.id].casefold() == topic.casefold()]
     if tier is not None:
@@ -241,7 +241,7 @@ def _check(name: str, value: str, known: Sequence[str]) -> None:
 
 
 def source_of(memory: Memory) -> str:
-    """Where a memory comes from, as the queue names it."""
+    """The name of a memory's source in the queue."""
     return memory.source or "unknown"
 
 
@@ -251,7 +251,7 @@ def build_page(
     per_source: int,
     explain: Callable[[ReviewItem], ReviewItem],
 ) -> QueuePage:
-    """The items in groups by their topics, of each source at most `per_source` (0: all); only what is listed is explained."""
+    """The items grouped by topic, at most `per_source` of each source (0: all); only listed items are explained."""
     if per_source < 0:
         raise InvalidInput(f"the number per source is 0 for all, or more; not {per_source}")
     groups: dict[tuple[str, str], list[ReviewItem]] = {}
@@ -269,13 +269,13 @@ def build_page(
 
 
 def _by_worth(group: tuple[tuple[str, str], list[ReviewItem]]) -> tuple[str, float, str]:
-    """Groups of one source next to each other, the best first."""
+    """Sort key that keeps groups of one source together, best first."""
     (source, topic), items = group
     return source, -max(worth(item.memory) for item in items), topic
 
 
 def topics(items: Iterable[ReviewItem]) -> dict[str, str]:
-    """The topic of each item, by memory id, as it is called among those of its source."""
+    """The topic of each item, by memory id, named among the items of its source."""
     from engram.review.topics import topics_of
 
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""`mem.review`: what waits for a person, and the decisions about it (spec 1 "Reconsolidation", spec 4 "Review")."""
+"""`mem.review`: the review queue, and the decisions about its items (spec 1 "Reconsolidation", spec 4 "Review")."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from engram.review.promotion import Promotion, PromotionPlan, Provenance
 
 MAX_ITEMS_PER_SOURCE = 20
-"""Memories of one source that a page of the queue lists."""
+"""Memories of one source listed on a page of the queue."""
 Redescribe = Callable[[Memory, Memory, "ChangedFields"], Memory]
 """Applies the policy to a changed memory, given the previous one and the changed fields."""
 
@@ -59,20 +59,19 @@ Redescribe = Callable[[Memory, Memory, "ChangedFields"], Memory]
 @limit_arguments
 @dataclass(slots=True)
 class Review:
-    """`mem.review`: list what waits for review, and decide."""
+    """`mem.review`: list the memories that wait for review, and decide."""
 
     store: Store
     clock: Callable[[], datetime]
     settings: GateSettings = GateSettings()
     described: Redescribe = lambda before, after, changes: after
 
-    # -- what waits
+    # -- the queue
 
     def queue(self, limit: int | None = 50, *, about: str = "", scopes: Scopes = None) -> list[ReviewItem]:
-        """Contradictions first, then memories that may replace an older one, that an agent asked to forget, other candidates, and
-        those that have faded.
+        """The queue: contradictions, possible updates, forget requests, other candidates, then faded memories.
 
-        `about` keeps only the items about one memory, before `limit` cuts. `scopes` limits it to what a caller sees.
+        `about` keeps only the items about one memory, before `limit` cuts. `scopes` limits it to those a caller sees.
         """
         checked_length(limit)
         reader = QueueReader(self.store, self.clock(), scopes)
@@ -82,10 +81,10 @@ class Review:
     def candidates(
         self, limit: int | None = None, *, scopes: Scopes = None, **filters: Unpack[QueueFilters]
     ) -> list[ReviewItem]:
-        """The candidates that pass the filters, most worth keeping first.
+        """The candidates that pass the filters, best first.
 
-        `source` is a source or what begins with it at a `:` or `/`; `kind` one of spec 4's; `tier` 1 to 3; `scope`; `group` a
-        topic as `page` names it.
+        `source` matches a source or any below it, separated by `:` or `/`; `kind` is one of spec 4's; `tier` is 1 to 3;
+        `group` is a topic as `page` names it.
         """
         checked_length(limit)
         reader = QueueReader(self.store, self.clock(), scopes)
@@ -98,7 +97,7 @@ class Review:
         scopes: Scopes = None,
         **filters: Unpack[QueueFilters],
     ) -> QueuePage:
-        """The candidates grouped by source and topic, most worth keeping first, and of each source at most `per_source` (0: all)."""
+        """The candidates grouped by source and topic, best first, with at most `per_source` of each source (0: all)."""
         reader = QueueReader(self.store, self.clock(), scopes)
         items = reader.candidates()
         return build_page(
@@ -106,7 +105,7 @@ class Review:
         )
 
     def provenance(self, ref: str, *, scopes: Scopes = None) -> "Provenance":
-        """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
+        """Where a memory comes from: the quote, its duplicates, the memories it contradicts, and why the gates let it through."""
         from engram.review.promotion import provenance_of
 
         return provenance_of(self.store, find_memory(self.store, ref, scopes), self.settings, scopes)
@@ -180,12 +179,12 @@ class Review:
         shown: Sequence[Memory] = (),
         scopes: Scopes = None,
     ) -> Memory:
-        """Make a candidate active, let a memory supersede the older one that it may replace, or forget one as requested.
+        """Make a candidate active, let a memory supersede the older one it may replace, or forget one as requested.
 
-        A candidate that contradicts a current memory must be resolved instead. `waits_as`, as `queue` gives it, says which is meant
-        where a memory both may replace another and is to be forgotten. An agent may not approve tier 3, nor what an untrusted
-        source said: raises `Refused`. `shown` are the memories that this was decided about as they were read: raises
-        `ChangedMeanwhile` where one of them says something else by now. `scopes`, from `mem.scopes_for`, are those of a named owner.
+        A candidate that contradicts a current memory must be resolved instead. If a memory both may replace another and
+        has a forget request, `waits_as`, as in `queue`, selects one. Raises `Refused` if an agent approves tier 3 or a
+        memory from an untrusted source. `shown` are the memories as the caller read them: raises `ChangedMeanwhile` if
+        one has changed since. `scopes`, from `mem.scopes_for`, are those of a named owner.
         """
         waiting = find_memory(self.store, ref, scopes, to_change=True)
         meant = self._choose_waits_as(waiting, waits_as, scopes)
@@ -220,7 +219,7 @@ class Review:
         shown: Sequence[Memory] = (),
         scopes: Scopes = None,
     ) -> Memory:
-        """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current.
+        """Reject a candidate, which stays readable, or a proposed update or forget request, which leaves the memory current.
 
         `waits_as`, `shown` and `scopes` are as for `approve`.
         """
@@ -242,7 +241,7 @@ class Review:
     def _keep_requested(
         self, found: Memory, actor: str, reason: str, shown: Sequence[Memory], scopes: Scopes
     ) -> Memory:
-        """A memory that somebody asked to forget, without that request."""
+        """The memory without its forget request."""
 
         def plan(memories: LockedMemories) -> Memory:
             (memory,) = memories.targets
@@ -257,7 +256,7 @@ class Review:
         return execute_change(self.store, self.clock, change)
 
     def _choose_waits_as(self, memory: Memory, waits_as: str, scopes: Scopes) -> str:
-        """What a memory waits as, of what is to be decided; raises `InvalidInput` where that is not clear, or it does not wait so."""
+        """The kind of item to decide about; raises `InvalidInput` if it is ambiguous, or if the memory does not wait as that kind."""
         found = self._waits_as(memory, scopes)
         if waits_as and waits_as not in found:
             if not found:
@@ -272,7 +271,7 @@ class Review:
         return waits_as or (found[0] if found else "")
 
     def _waits_as(self, memory: Memory, scopes: Scopes) -> list[str]:
-        """What a memory waits as, of what can be approved or rejected."""
+        """The kinds of items for this memory that can be approved or rejected."""
         seen = partial(self.store.get, scopes=scopes)
         if memory.status == "candidate":
             return ["contradiction" if contradiction_target(seen, memory) else "candidate"]
@@ -316,7 +315,7 @@ class Review:
         scopes: Scopes = None,
         **fields: Unpack["ChangedFields"],
     ) -> Memory:
-        """Change what a memory says before or after it is approved. It passes the gates again and keeps where it came from.
+        """Change a memory's content before or after approval. It passes the gates again and keeps its origin.
 
         `scopes` are as for `approve`; a `scope` among the fields moves the memory there.
         """
@@ -351,9 +350,9 @@ class Review:
         shown: Sequence[Memory] = (),
         scopes: Scopes = None,
     ) -> Memory:
-        """Take a retelling, numbered as `provenance` lists them, out of a memory: the candidate of its own that it becomes.
+        """Separate a retelling, numbered as in `provenance`, from a memory, and return the candidate it becomes.
 
-        Raises `Refused` where the same words are stored already. `shown` and `scopes` are as for `approve`.
+        Raises `Refused` if the same words are already stored. `shown` and `scopes` are as for `approve`.
         """
         from engram.review.amendment import Separation
 
@@ -372,7 +371,10 @@ class Review:
         shown: Sequence[Memory] = (),
         scopes: Scopes = None,
     ) -> "BulkDecision":
-        """Approve many candidates as one decision, which `undo_bulk` takes back as a whole. What cannot be approved is reported."""
+        """Approve many candidates as one decision, which `undo_bulk` undoes as a whole.
+
+        Those that cannot be approved are reported.
+        """
         from engram.review.promotion import decide_all
 
         return decide_all(self.store, self.clock, APPROVE, refs, actor, reason, shown, self.settings, scopes)
@@ -386,7 +388,7 @@ class Review:
         shown: Sequence[Memory] = (),
         scopes: Scopes = None,
     ) -> "BulkDecision":
-        """Reject many candidates as one decision, which `undo_bulk` takes back as a whole."""
+        """Reject many candidates as one decision, which `undo_bulk` undoes as a whole."""
         from engram.review.promotion import decide_all
 
         return decide_all(self.store, self.clock, REJECT, refs, actor, reason, shown, self.settings, scopes)
@@ -398,7 +400,7 @@ class Review:
         progress: Callable[[int, int], None] | None = None,
         **filters: Unpack[QueueFilters],
     ) -> "PromotionPlan":
-        """What `promote_eligible` would promote of the candidates that pass the filters, and why the others still wait."""
+        """The candidates that `promote_eligible` would promote, and why the others still wait."""
         return self._promotion.plan(filters, scopes, progress)
 
     def promote_eligible(
@@ -414,9 +416,9 @@ class Review:
         return Promotion(self.store, self.clock, self.settings)
 
     def undo_bulk(self, decision: str, *, actor: str = "manual", scopes: Scopes = None) -> "BulkDecision":
-        """Undo a bulk decision (`DEC-…`) as a whole; what was decided otherwise since stays, and is reported.
+        """Undo a bulk decision (`DEC-…`) as a whole; memories decided about since stay as they are, and are reported.
 
-        With `scopes`, a decision that changed what their owner may not change is `NotFound`.
+        With `scopes`, a decision that changed memories their owner may not change raises `NotFound`.
         """
         from engram.review.undo import undo_bulk
 
@@ -437,9 +439,9 @@ class Review:
         dry_run: bool = False,
         actor: str = "manual",
     ) -> "BulkDecision":
-        """Remove everything a source contributed but what a person confirmed or wrote, and refuse what it proposes from now on.
+        """Remove everything a source contributed, except what a person confirmed or wrote, and refuse its future proposals.
 
-        `include_confirmed` removes what a person only promoted or verified as well.
+        `include_confirmed` also removes memories that a person only promoted or verified.
         """
         from engram.review.distrust import Distrust
 
@@ -448,7 +450,7 @@ class Review:
         )
 
     def restore_trust(self, source: str, *, actor: str = "manual") -> "BulkDecision":
-        """Undo `distrust`: what it took out returns, and the source may propose again."""
+        """Undo `distrust`: restore the removed memories, and let the source propose again."""
         from engram.review.distrust import Distrust
 
         return Distrust(self.store, self.clock).undo(source, actor)

@@ -1,4 +1,4 @@
-"""Topics: what candidates of one source have in common, as a word or two that a person recognizes."""
+"""Topics: one or two words that candidates of one source have in common, as a person would recognize them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from engram.text.words import is_act, is_past, kind_of, read_table, word_class
 Term = tuple[str, ...]
 """One or two index terms."""
 MAX_TOPIC_SHARE = 0.5
-"""A term in more than this share of a source's candidates names no topic."""
+"""A term in more than this share of a source's candidates is not a topic."""
 MAX_TOPIC_CHARS = 500
-"""Characters of a statement that its topic is looked for in."""
+"""How much of a statement is searched for its topic."""
 PAIR_WEIGHT = 1.5
-"""How much more a term of two words counts: it says more, so fewer need to share it."""
+"""The extra weight of a two-word term: it is more specific, so fewer memories need to share it."""
 MIN_TOPIC_MEMORIES = 2
 _EDGES = ".,;:!?\"'()[]{}`<>“”‘’…"
 _BREAKS = tuple(".,;:!?)]}…")
@@ -26,7 +26,7 @@ _POSSESSIVES = ("'s", "’s")
 
 @dataclass(frozen=True, slots=True)
 class TopicWord:
-    """A word of a statement: its index term, "" where it names no topic, how it is written, and whether a phrase ends with it."""
+    """A word of a statement: its index term ("" if it cannot be a topic), its spelling, and whether a phrase ends with it."""
 
     term: str
     surface: str
@@ -34,14 +34,14 @@ class TopicWord:
 
 
 def topics_of(memories: Sequence[Memory]) -> dict[str, str]:
-    """The topic of each memory of one source, by id: its domain, else the term it shares with most others, else the kind of its type."""
+    """The topic of each memory of one source, by id: its domain, else the term it shares with most others, else its type."""
     terms = {memory.id: _terms(memory) for memory in memories}
     counts = Counter(term for own in terms.values() for term in own)
     most = max(MIN_TOPIC_MEMORIES, MAX_TOPIC_SHARE * len(memories))
     shared = {i: [term for term in own if MIN_TOPIC_MEMORIES <= counts[term] <= most] for i, own in terms.items()}
     chosen = {i: max(own, key=lambda term: _rank(term, counts), default=()) for i, own in shared.items()}
     sizes = Counter(chosen.values())
-    # A term whose other memories all have a better one groups nothing.
+    # A term is useless if all its other memories have a better one.
     kept = {term for term, size in sizes.items() if size >= MIN_TOPIC_MEMORIES}
     names = _names(terms.values())
     found = {}
@@ -58,7 +58,7 @@ def _rank(term: Term, counts: Mapping[Term, int]) -> tuple[float, int, Term]:
 
 
 def _names(found: Iterable[Mapping[Term, str]]) -> dict[Term, str]:
-    """How each term is written most often; of two ways as frequent the shorter one."""
+    """The most frequent spelling of each term; of equally frequent ones, the shortest."""
     written: dict[Term, Counter[str]] = {}
     for own in found:
         for term, surface in own.items():
@@ -67,7 +67,7 @@ def _names(found: Iterable[Mapping[Term, str]]) -> dict[Term, str]:
 
 
 def _terms(memory: Memory) -> dict[Term, str]:
-    """The words of a statement, and the pairs of neighbouring ones, that may name a topic, each with how it is written."""
+    """The words and pairs of adjacent words that may name a topic, each with its spelling."""
     words = _words(memory.statement[:MAX_TOPIC_CHARS])
     found: dict[Term, str] = {}
     for word, after in zip(words, [*words[1:], None], strict=True):
@@ -96,7 +96,7 @@ def _words(text: str) -> list[TopicWord]:
 
 
 def _is_noun_after(word: str, before: str, last: Sequence[TopicWord]) -> bool:
-    """Whether a word that is a verb elsewhere is a noun after this word: "the build", "in tests", "pull request"."""
+    """Whether this word marks the next one, otherwise a verb, as a noun: "the build", "in tests", "pull request"."""
     if before in _class("determiner") or before.endswith(_POSSESSIVES):
         return True
     if not before:
@@ -109,7 +109,7 @@ def _is_noun_after(word: str, before: str, last: Sequence[TopicWord]) -> bool:
 
 @lru_cache(maxsize=8192)
 def _term(word: str) -> str:
-    """The index term of a word; "" for one that says nothing by itself."""
+    """The index term of a word; "" if it has no meaning by itself."""
     if len(word) < 3 or word in _empty_words() or any(sign.isdigit() for sign in word):
         return ""
     terms = query_terms(word)
@@ -118,7 +118,7 @@ def _term(word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _is_verb(word: str) -> bool:
-    """Whether a word is a verb or an adverb, if nothing around it speaks against that."""
+    """Whether a word is a verb or an adjective, unless its context suggests otherwise."""
     return bool(kind_of(word)) or is_act(word) or is_past(word) or word in _name_verbs() or word.endswith("ly")
 
 

@@ -1,4 +1,7 @@
-"""Undo: the last decision about a memory, or a bulk decision as a whole. An undo is a decision itself and can be undone."""
+"""Undo: reverts the last decision about a memory, or a bulk decision as a whole.
+
+An undo is itself a decision and can be undone.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -19,19 +22,20 @@ from engram.store.records import CREATING_OPS, is_automatic, locked_memory
 from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
 SEPARATE_OPERATIONS = frozenset({"add", "import", "edit", "remove", "reread"})
-"""Entries about several unrelated memories, which are undone one by one, like those of a bulk decision; others are undone as a whole."""
+"""Entries about several unrelated memories, which are undone one by one; other entries are undone as a whole."""
 _SKIPPED = frozenset({"purge", "reread"})
-"""Decisions that `undo_last` passes over: a purge cannot be undone, and the facts of a document follow the document."""
+"""Decisions that `undo_last` skips: a purge cannot be undone, and the facts of a document follow the document."""
 _PAGE = 200
 """How many entries `undo_last` reads at first."""
 _STRENGTHENING = frozenset({"reinforce", "rate"})
-"""Decisions about a memory's strength; an undo of others leaves the strength alone."""
+"""Decisions about a memory's strength; undoing others does not change the strength."""
 
 
 def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual", scopes: Scopes = None) -> Memory:
-    """Undo the last decision about a memory, and about the others it settled. It can be undone too.
+    """Undo the last decision about a memory, including its effects on other memories. An undo can be undone too.
 
-    What the decision created is retired; what it changed is restored. Strength gained by use since then stays.
+    Memories that the decision created are retired; those it changed are restored. Strength gained by use since then
+    stays.
     """
     memory = store.get(ref)
     if memory is None:
@@ -43,7 +47,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual", scopes
     refuse_undoing(actor, memory, history)
     is_separate = last.op in SEPARATE_OPERATIONS or is_bulk(last.session)
     ids = (memory.id, *_changed_together(store, memory, last)) if is_separate else last.ids
-    # What was purged since stays purged; without it, a version cannot be put back in its place.
+    # A memory purged since stays purged; without it, a version cannot return to its position.
     wanted = [i for i in dict.fromkeys((memory.id, *ids)) if memory.lineage or store.get(i) is not None]
     _refuse_foreign(store, memory.id, wanted, last, scopes)
     for other in filter(None, map(store.get, wanted)):
@@ -52,7 +56,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual", scopes
 
 
 def _refuse_foreign(store: Store, memory_id: str, wanted: Collection[str], last: Image, scopes: Scopes) -> None:
-    """Raise `Refused` where a decision changed what the caller may not change, or took a memory from another owner."""
+    """Raise `Refused` if a decision changed memories that the caller may not change, or moved one from another owner."""
     if scopes is None:
         return
     before = [memory for i in wanted if (memory := _before(store.history(i), last)) is not None]
@@ -61,9 +65,9 @@ def _refuse_foreign(store: Store, memory_id: str, wanted: Collection[str], last:
 
 
 def undo_decisions(store: Store, memory_id: str, numbers: Collection[int], now: datetime, *, actor: str) -> Memory:
-    """Undo several decisions about a memory as one, undos among them included: it is what it was before the first.
+    """Undo several decisions about a memory as one, including undos among them, and restore its state before the first.
 
-    `numbers` are those of the journal's entries. Raises `Refused` where somebody has decided otherwise since.
+    `numbers` are the numbers of their journal entries. Raises `Refused` if somebody has made another decision since.
     """
     history = store.history(memory_id)
     if why := _restore_problem(history, numbers, actor):
@@ -81,15 +85,15 @@ def undo_decisions(store: Store, memory_id: str, numbers: Collection[int], now: 
 def undo_bulk(
     store: Store, decision: str, now: datetime, *, actor: str = "manual", scopes: Scopes = None
 ) -> BulkDecision:
-    """Undo a bulk decision as a whole; what was decided otherwise since stays as it is, and is reported with the reason.
+    """Undo a bulk decision as a whole; memories decided about since stay as they are, and are reported with the reason.
 
-    Undoing a distrust also lets the source propose again. Raises `NotFound` for an unknown id, and `Refused` for a decision
-    that trusted a source again.
+    Undoing a distrust also lets the source propose again. Raises `NotFound` for an unknown id, and `Refused` for a
+    decision that restored trust in a source.
     """
     from engram.review.distrust import Distrust, refuse_redoing, source_distrusted_by
 
     if source := source_distrusted_by(store, decision):
-        if scopes is not None:  # trust in a source is the whole store's
+        if scopes is not None:  # trust in a source applies to the whole store
             raise no_bulk_decision(decision)
         return Distrust(store, lambda: now).undo(source, actor)
     parts = find_bulk_decision(store, decision, scopes)
@@ -107,7 +111,7 @@ def _restored_source(store: Store, parts: Sequence[Image]) -> str:
 
 
 def undo_entries(store: Store, parts: Sequence[Image], now: datetime, actor: str) -> BulkDecision:
-    """Undo every entry of a decision, newest first given; each memory returns to what it was before the first of them."""
+    """Undo every entry of a decision, given newest first; each memory returns to its state before the first of them."""
     first: dict[str, Image] = {i: part for part in parts for i in part.ids}
     numbers = {part.seq for part in parts}
     left: dict[str, str] = {}
@@ -122,7 +126,7 @@ def undo_entries(store: Store, parts: Sequence[Image], now: datetime, actor: str
 
 
 def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDecision:
-    """Undo the store's last decision, whole if it was a bulk one. Raises `NotFound` where nothing was decided.
+    """Undo the store's last decision, whole if it was a bulk one. Raises `NotFound` if nothing was decided.
 
     A distrust counts as a decision although it may have changed no memory.
     """
@@ -143,7 +147,7 @@ def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDeci
 
 
 def _last_deliberate(store: Store) -> Image | None:
-    """The store's last decision that can be undone; there may be any number of automatic entries after it."""
+    """The store's last decision that can be undone; any number of automatic entries may follow it."""
     limit = _PAGE
     while True:
         entries = store.decisions(limit)
@@ -154,7 +158,7 @@ def _last_deliberate(store: Store) -> Image | None:
 
 
 def _restore_problem(history: Sequence[Image], decisions: Collection[int], actor: str) -> str:
-    """Why a memory of a bulk decision cannot be put back; "" where it can."""
+    """Why a memory of a bulk decision cannot be put back; "" if it can."""
     memory = history[-1].memory if history else None
     if memory is None:
         return "purged since"
@@ -177,7 +181,7 @@ def _undo_slice(
     mark: str,
     left: dict[str, str],
 ) -> list[Memory]:
-    """Undo a slice; where one of it cannot be undone, undo the others one by one."""
+    """Undo a slice; if one memory cannot be undone, undo the others one by one."""
     try:
         return _restore_memories(store, wanted, list(wanted), now, actor=actor, session=mark, numbers=numbers)
     except Refused as error:
@@ -197,9 +201,9 @@ def _restore_memories(
     session: str = "",
     numbers: Collection[int] = (),
 ) -> list[Memory]:
-    """Put memories back to what they were before a decision each, as one new decision; the `subjects` among them, as they are then.
+    """Restore memories to their states before the given decisions, as one new decision; returns the `subjects` in their new state.
 
-    Raises `Refused` where `numbers` are given and a memory was decided about after those decisions, perhaps a moment ago.
+    Raises `Refused` if `numbers` are given and a memory was decided about after those entries, perhaps a moment ago.
     """
     last = next(iter(wanted.values()))
     reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
@@ -238,7 +242,7 @@ def _refuse_undoing_again(
     subjects: Sequence[str],
     actor: str,
 ) -> None:
-    """Raise where somebody has decided about these memories since they were read, in a way that the actor may not undo."""
+    """Raise if somebody has decided about these memories since they were read, and the actor may not undo that."""
     for memory_id in wanted:
         memory = locked_memory(memories, memory_id)
         if memory_id not in subjects:
@@ -250,27 +254,27 @@ def _refuse_undoing_again(
 
 
 def _refuse_decided_since(told: Mapping[str, list[Image]], numbers: Collection[int], actor: str, session: str) -> None:
-    """Raise `Refused` where a memory was decided about after these decisions, except in this session."""
+    """Raise `Refused` if a memory was decided about after these entries, except in this session."""
     for history in told.values():
         if why := _restore_problem([image for image in history if image.session != session], numbers, actor):
             raise Refused(why)
 
 
 def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> None:
-    """Raise `Refused` where a memory would wait again although a newer version of it is current."""
+    """Raise `Refused` if a memory would wait for review again although a newer version of it is current."""
     newer = memory.superseded_by
     if restored.status == "candidate" and memory.status == "superseded" and newer not in wanted:
         raise Refused(f"{memory.id} cannot wait again: {newer} has replaced it since; undo that first")
 
 
 def _replaced_since(memories: LockedMemories, restored: Iterable[Memory]) -> Memory | None:
-    """The memory that would be withdrawn although a newer version has replaced it: what that one replaced must not return beside it."""
+    """The memory to withdraw although a newer version has replaced it; the memories that version replaced must not return next to it."""
     withdrawn = [locked_memory(memories, memory.id) for memory in restored if memory.status == "retired"]
     return next((memory for memory in withdrawn if memory.status == "superseded" and memory.superseded_by), None)
 
 
 def _changed_together(store: Store, memory: Memory, last: Image) -> list[str]:
-    """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
+    """The memories of a batch that change together with this one: those it replaced, that replaced it, or that it released."""
     from engram.decisions.versions import contradicting_memories
 
     released = [other.id for other in contradicting_memories(store, [memory.id, *memory.supersedes])]
@@ -290,7 +294,7 @@ def _put_in_order(memories: LockedMemories, restored: list[Memory], now: datetim
 
 
 def _require_restored(memories: LockedMemories, wanted: Memory) -> Memory:
-    """The restored memory; raises `Refused` where another has replaced it since."""
+    """The restored memory; raises `Refused` if another has replaced it since."""
     memory = locked_memory(memories, wanted.id)
     if wanted.status in LIVE_STATUSES and memory.status not in LIVE_STATUSES:
         raise Refused(
@@ -301,7 +305,7 @@ def _require_restored(memories: LockedMemories, wanted: Memory) -> Memory:
 
 
 def _scopes(store: Store, ids: list[str]) -> list[str]:
-    """Every scope these memories were in, and so may return to."""
+    """Every scope these memories were in, and to which they may return."""
     told = store.histories(ids).values()
     return sorted({image.memory.scope for history in told for image in history if image.memory is not None})
 
@@ -323,7 +327,7 @@ def _state_to_restore(
 
 
 def _activation(current: Memory, before: Memory, last: Image, history: Sequence[Image]) -> Activation:
-    """The strength after an undo. Uses folded in before the undone decision are not folded in again; later ones are."""
+    """The strength after an undo. Uses counted before the undone decision are not counted again; later ones are."""
     if last.op not in _STRENGTHENING:
         return current.activation
     decided = next((image.memory for image in history if image.seq == last.seq), None)
@@ -331,7 +335,7 @@ def _activation(current: Memory, before: Memory, last: Image, history: Sequence[
 
 
 def _with_automatic_changes(before: Memory, history: Sequence[Image], last: Image) -> Memory:
-    """A memory as it was before a decision, with what changed by itself since: links, ratings, names of exports, purged evidence."""
+    """The memory before a decision, with later automatic changes kept: links, ratings, export names, purged evidence."""
     for early, late in pairwise(history):
         if late.seq <= last.seq or not is_automatic(late) or early.memory is None or late.memory is None:
             continue
@@ -345,7 +349,7 @@ def _with_automatic_changes(before: Memory, history: Sequence[Image], last: Imag
 
 
 def _merge_change(value: Any, early: Any, late: Any) -> Any:
-    """The value of a field with a later change applied to it; of a list, only the entries that changed."""
+    """The value of a field with a later change applied; for a list, only the changed entries."""
     if not isinstance(late, tuple):
         return late
     gone = [_key(one) for one in early if one not in late]
@@ -354,7 +358,7 @@ def _merge_change(value: Any, early: Any, late: Any) -> Any:
 
 
 def _key(entry: Any) -> Any:
-    """Identifies an entry of a list: a link by its target and type, evidence by its event, other entries by themselves."""
+    """The key of a list entry: a link's target and type, evidence's event, else the entry itself."""
     if isinstance(entry, Association):
         return entry.target, entry.type
     return entry.event if isinstance(entry, Evidence) else entry
@@ -364,9 +368,9 @@ _FIELDS = tuple(part.name for part in fields(Memory) if part.name not in ("id", 
 
 
 def _has_joined(current: Memory, before: Memory) -> bool:
-    """Whether a memory without versions joined another fact by a decision: it replaced a version of that one, or was replaced with it.
+    """Whether a decision moved a memory without versions to another fact, because it replaced a version or was replaced with one.
 
-    One that founded the fact keeps its lineage.
+    A memory that founded the fact keeps its lineage.
     """
     return bool(set(current.supersedes) - set(before.supersedes)) or current.lineage not in ("", current.id)
 

@@ -1,1 +1,1 @@
-"""Pure functions of records and now. Nothing here reads a clock, a file or a setting by itself."""
+"""Pure functions of records and the current time. They read no clock, file or setting."""

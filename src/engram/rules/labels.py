@@ -1,5 +1,7 @@
-"""What a memory is found by besides its statement: its cues, which are searched but never injected or compared,
-and the name it gets where nobody gives it one."""
+"""Labels that find a memory besides its statement.
+
+These are its cues, which are searched but never injected or compared, and the default name it gets.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +16,7 @@ MAX_CUE_CHARS = 120
 
 
 def normalize_cues(cues: Iterable[str]) -> tuple[str, ...]:
-    """The cues with single spaces between their words, each once, ignoring case; the first spelling is kept."""
+    """The cues with white space normalised and duplicates removed, ignoring case; the first spelling is kept."""
     found: dict[str, str] = {}
     for cue in cues:
         text = " ".join(cue.split())
@@ -35,21 +37,21 @@ def cues_problem(cues: Sequence[str]) -> str:
 
 
 def add_cues(known: Sequence[str], new: Iterable[str]) -> tuple[str, ...]:
-    """The known cues, then the new ones, as many as a memory may have."""
+    """The known cues followed by the new ones, up to the limit per memory."""
     return normalize_cues((*known, *new))[:MAX_CUES]
 
 
 def situation_with_cues(situation: str, cues: Iterable[str]) -> str:
-    """The text that a task is compared with: the situation and the cues."""
+    """The situation and the cues as one text, which a task is compared with."""
     return "; ".join(filter(None, (situation, *cues)))
 
 
 MAX_FORM_NAME = 60
-"""Characters of the name of feedback or a fact, which is its situation."""
+"""The maximum length of a name for feedback or a fact, which is taken from its situation."""
 
 
 def name_for(memory: Memory) -> str:
-    """The name a memory has, or the one it should get; of feedback and facts, from their situation."""
+    """The memory's name, or the one it should get; for feedback and facts, it comes from the situation."""
     if memory.name or not memory.form:
         return memory.name or slug(memory.situation or memory.statement)
     return slug(memory.situation, words=12, length=MAX_FORM_NAME) or slug(memory.statement) or "memory"

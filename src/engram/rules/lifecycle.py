@@ -1,5 +1,7 @@
-"""How a memory fades and use strengthens it (spec 1 "Activation model", DESIGN §10), and whether it may be found
-or injected now, and why (DESIGN §5)."""
+"""How memories fade and how use strengthens them (spec 1 "Activation model", DESIGN §10).
+
+Also whether a memory may be found or injected now, and why (DESIGN §5).
+"""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -65,7 +67,8 @@ def apply_rating(
 ) -> Memory:
     """The memory after a rating. A positive rating also counts as a verification.
 
-    Only a person rates what a person said or confirmed out of use.
+    If a person stated or confirmed the memory, only a person's rating can lower its strength below
+    `RATED_BY_OTHERS_FLOOR`.
     """
     counts = {name: getattr(memory.feedback, name) for name in ("positive", "negative", "neutral")}
     counts[signal] += 1
@@ -84,7 +87,7 @@ def apply_rating(
 
 
 def consolidate(memory: Memory, at: datetime) -> Memory:
-    """The memory that won a contradiction: storage strength doubled, and verified now."""
+    """The memory after it won a contradiction: storage strength doubled, and verified now."""
     old = memory.activation
     activation = replace(
         old,
@@ -96,13 +99,13 @@ def consolidate(memory: Memory, at: datetime) -> Memory:
 
 
 def fade_strength(strength: float, days: float) -> float:
-    """The strength of a learned link some days after its last use; 0 once it falls below the minimum."""
+    """The strength of a learned link `days` after its last use; 0 once it falls below the minimum."""
     value = float(strength * n.CO_ACCESS_DAILY ** max(0.0, days))
     return value if value >= n.CO_ACCESS_PRUNE else 0.0
 
 
 def link_strength(link: Association, now: datetime) -> float:
-    """The strength of a link at `now`: learned links decay daily, given ones do not."""
+    """The strength of a link at `now`: learned links decay daily, explicit ones do not."""
     if link.type != CO_ACCESSED:
         return link.strength
     return fade_strength(link.strength, days_between(link.last_reinforced, now))
@@ -121,7 +124,7 @@ def links_at(memory: Memory, now: datetime) -> tuple[Association, ...]:
 def link_co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory:
     """The memory after a session in which it was injected together with `others`.
 
-    Decayed links are dropped, and of many learned links only the strongest are kept.
+    Decayed links are dropped, and if there are too many learned links, only the strongest are kept.
     """
     links: list[Association] = []
     pending = dict.fromkeys(others)
@@ -137,7 +140,7 @@ def link_co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> M
             links.append(link)
     links += [Association(t, CO_ACCESSED, n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
     learned = [place for place, link in enumerate(links) if link.type == CO_ACCESSED]
-    # The sort is stable: linked again for the same session, the same ones are dropped.
+    # The sort is stable, so folding the same session again drops the same links.
     learned.sort(key=lambda place: link_strength(links[place], at), reverse=True)
     dropped = frozenset(learned[n.MAX_CO_ACCESS_LINKS :])
     return memory.replace(associations=tuple(link for place, link in enumerate(links) if place not in dropped))
@@ -156,7 +159,7 @@ REINFORCING = frozenset({"injected", "recalled"})
 
 
 def session_key(use: Use) -> str:
-    """The session of a use, or the UTC day without one."""
+    """The session of a use, or its UTC day if it has no session."""
     return use.session or f"day:{use.at.date().isoformat()}"
 
 
@@ -198,7 +201,7 @@ def confidence_weight(confidence: float) -> float:
 
 
 def anchor_boost(query_terms: Collection[str], anchors: Iterable[Collection[str]]) -> float:
-    """Half a point per anchor whose snippet shares two words with the query, at most two points."""
+    """Half a point per anchor whose snippet shares at least two words with the query, up to two points."""
     terms = set(query_terms)
     needed = min(n.ANCHOR_SHARED_WORDS, max(1, len(terms)))
     hits = sum(1 for anchor in anchors if len(terms & set(anchor)) >= needed)
@@ -218,7 +221,7 @@ def importance_boost(importance: float) -> float:
 
 
 def schema_boost(activated: int, members: int) -> float:
-    """The share of the other members of a memory's schema that the query activated, worth at most two points."""
+    """The share of a schema's other members that the query activated, worth at most two points."""
     others = members - 1
     return n.SCHEMA_BOOST_MAX * min(1.0, activated / others) if others > 0 and activated > 0 else 0.0
 
@@ -228,36 +231,36 @@ FORBIDDEN = frozenset({"retired", "rejected"})
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """The result of `eligibility`: what the memory may be used for, its state, the reason and the weight of the state."""
+    """The result of `eligibility`: the uses a memory is allowed, its state, the reason and the state's weight."""
 
     found: bool
-    """A plain search may return it."""
+    """A plain search may return the memory."""
     directive: bool
-    """It may be injected as a directive."""
+    """The memory may be injected as a directive."""
     consider: bool
-    """It may be injected at all."""
+    """The memory may be injected at all."""
     state: str
     reason: str
     weight: float = 1.0
     strength: float = 0.0
     evidence: bool = False
-    """It comes from content or a transcript and is unconfirmed: never a directive, and ranked after what somebody said."""
+    """The memory comes from content or a transcript and is unconfirmed: never a directive, and ranked after direct statements."""
 
 
 def is_protected_from_fading(memory: Memory) -> bool:
-    """Whether a memory never sinks below fading: pinned memories, critical facts, and types that state someone's will."""
+    """Whether a memory never sinks below fading: it is pinned, a critical fact, or of a type that expresses someone's will."""
     return memory.pinned or bool(memory.critical_slot) or not type_or_default(memory.type).may_sink
 
 
 def horizon(memory: Memory) -> float | None:
-    """Days a memory stays fresh after its last verification: its horizon, shortened by doubt."""
+    """Days a memory stays fresh after its last verification: its horizon, shortened by low confidence."""
     if memory.decay_days is None:
         return None
     return memory.decay_days * (0.5 + memory.confidence / 2)
 
 
 def fresh_since(memory: Memory) -> datetime | None:
-    """When the horizon of a memory begins: at its last confirmation or import, or else at its creation."""
+    """When a memory's horizon begins: at its last confirmation or import, else at its creation."""
     return max(filter(None, (memory.last_verified, memory.imported_at)), default=memory.created)
 
 
@@ -268,42 +271,48 @@ def is_stale(memory: Memory, now: datetime) -> bool:
 
 
 def is_speculative(memory: Memory) -> bool:
-    """Whether a captured memory is only a guess, which nobody has confirmed."""
+    """Whether a captured memory is only an unconfirmed guess."""
     captured = memory.learned_by == CAPTURED and memory.verification in ("unverified", "disputed")
     return captured and memory.confidence < n.INFERRED_FROM
 
 
 def has_expired(memory: Memory, now: datetime) -> bool:
-    """Whether a guess has waited longer than it is kept without another capture that confirms it (spec 5)."""
+    """Whether a guess has passed its lifetime without another capture that confirms it (spec 5)."""
     return is_speculative(memory) and days_between(fresh_since(memory), now) > n.SPECULATIVE_DAYS
 
 
 def is_valid(memory: Memory, at: datetime) -> bool:
-    """Whether its validity, a half-open interval, includes the moment."""
+    """Whether the memory's validity, a half-open interval, includes the moment."""
     if memory.valid_from is not None and at < memory.valid_from:
         return False
     return memory.valid_until is None or at < memory.valid_until
 
 
 def has_begun(memory: Memory, now: datetime) -> bool:
-    """Whether a memory's validity has begun: by the clock, or when the memory was written. A clock that is set back revokes nothing."""
+    """Whether a memory's validity has begun, by the clock or when it was written.
+
+    Setting the clock back revokes nothing.
+    """
     if memory.valid_from is None or memory.valid_from <= now:
         return True
     return any(written is not None and memory.valid_from <= written for written in (memory.created, memory.updated))
 
 
 def is_effective(memory: Memory, now: datetime) -> bool:
-    """Whether a memory holds now. `is_valid` answers the same for any moment, by the recorded times alone."""
+    """Whether a memory is valid now. `is_valid` checks any moment by the recorded times alone."""
     return has_begun(memory, now) and (memory.valid_until is None or now < memory.valid_until)
 
 
 def is_over(memory: Memory, now: datetime) -> bool:
-    """Whether a memory holds no more: its validity has ended, or it was a guess that expired. Told again, it is learned again."""
+    """Whether a memory is no longer valid: its validity has ended, or it was a guess that expired.
+
+    Stated again, it is learned again.
+    """
     return has_expired(memory, now) or (memory.valid_until is not None and memory.valid_until <= now)
 
 
 def outlasts(memory: Memory, other: Memory) -> bool:
-    """Whether a memory still holds when another, which has an end, is over: that one does not replace it, but is an exception to it."""
+    """Whether a memory is still valid when another one ends; the other is then an exception to it and does not replace it."""
     if other.valid_until is None:
         return False
     return memory.valid_until is None or memory.valid_until > other.valid_until
@@ -319,9 +328,9 @@ def eligibility(memory: Memory, now: datetime) -> Eligibility:
 
 
 def _by_trust(memory: Memory, state: Eligibility) -> Eligibility:
-    """The eligibility of evidence: pinned or not, it is no directive until a person confirms it.
+    """The eligibility of evidence: even if pinned, it is not a directive until a person confirms it.
 
-    Content that nobody vouches for reaches no prompt unasked, either, until independent sources corroborate it.
+    Content without a trusted author is not injected either until independent sources corroborate it.
     """
     if not is_evidence(memory):
         return state

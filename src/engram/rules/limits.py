@@ -1,5 +1,6 @@
-"""How large a memory and every argument of a verb may be; an error names the argument, its size and the maximum.
-Whatever comes later may read all of an argument, so its size bounds the work of a call."""
+"""Size limits of memories and of every argument of a verb; errors name the argument, its size and the maximum.
+Later steps may read all of an argument, so its size bounds the work of a call.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -26,14 +27,14 @@ __all__ = [
 ]
 
 MAX_LISTED = 1_000
-"""Entries in each of: tags, aliases, entities, anchors, evidence, supersedes."""
+"""The maximum number of tags, aliases, entities, anchors, evidence entries or superseded ids."""
 MAX_LISTED_CHARS = 1_000
-"""Characters of one tag, alias or entity."""
+"""The maximum length of one tag, alias or entity."""
 MAX_LISTED_TOTAL = 50_000
-"""Characters of all tags, all aliases or all entities together."""
+"""The maximum total length of all tags, all aliases or all entities."""
 MAX_LINKS = 10_000
 MAX_DETAIL_CHARS = 100_000
-"""Characters of the situation, the rationale and the domain. Whole sources belong in `context`, which is not indexed."""
+"""The maximum length of the situation, the rationale and the domain. Whole sources belong in `context`, which is not indexed."""
 
 _MAX_ENTRIES = {
     **dict.fromkeys(("tags", "aliases", "entities", "anchors", "evidence", "supersedes"), MAX_LISTED),
@@ -62,20 +63,20 @@ def limit_problem(memory: Memory) -> str:
 
 
 MAX_NAME_CHARS = MAX_LISTED_CHARS
-"""Characters of any argument that is not listed in `MAX_CHARS`: ids, names, labels, dates."""
+"""The maximum length of an argument not listed in `MAX_CHARS`, such as an id, name, label or date."""
 MAX_PATH_CHARS = 4_096
 MAX_PART_CHARS = 4_000
-"""Characters of a situation, and of each part of feedback or a fact."""
+"""The maximum length of a situation, and of each part of feedback or a fact."""
 MAX_NOTE_CHARS = 32_000
-"""Characters of a reason, a rationale, a summary; and of a reference, since an id may be written by hand."""
+"""The maximum length of a reason, rationale or summary; also of a reference, since an id may be written by hand."""
 MAX_QUESTION_CHARS = 100_000
-"""Characters of a question or a task. Its beginning is what is read, see `engram.recall.search.MAX_QUESTION`."""
+"""The maximum length of a question or task. Only its beginning is read, see `engram.recall.search.MAX_QUESTION`."""
 MAX_TEXT_CHARS = 8 * 1024 * 1024
-"""Characters of a text that is stored as it is, and of all texts in a mapping together."""
+"""The maximum length of a text stored as is, and of all texts in a mapping together."""
 MAX_ITEMS = 100_000
-"""Entries of a list of names."""
+"""The maximum number of entries in a list of names."""
 CHECKED_BY_VERB = frozenset({("add_batch", "items")})
-"""Arguments whose entries a verb checks one by one, since it names or skips the one that is too large."""
+"""Arguments whose entries the verb itself checks one by one, because it reports or skips an entry that is too large."""
 
 _BY_SIZE: dict[int, tuple[str, ...]] = {
     MAX_PATH_CHARS: ("path", "paths", "directory", "project", "source", "target"),
@@ -94,7 +95,7 @@ _BY_SIZE: dict[int, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 MAX_CHARS: Mapping[str, int] = {name: most for most, names in _BY_SIZE.items() for name in names}
-"""The most characters of an argument, by its name."""
+"""The maximum length of each argument, by name."""
 _ADVICE = {
     MAX_NAME_CHARS: "; shorten it",
     MAX_PART_CHARS: "; put long text into `context`",
@@ -130,13 +131,13 @@ def _check_size(name: str, size: int, most: int) -> None:
 
 
 def _chars_in(value: Any) -> int:
-    """The characters of all texts in a value, at any depth."""
+    """The total length of all texts in a value, at any depth."""
     waiting, seen, size = [value], set[int](), 0
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
             size += len(item)
-        elif id(item) in seen:  # a value inside itself; it is refused later
+        elif id(item) in seen:  # the value contains itself; it is refused later
             continue
         seen.add(id(item))
         if isinstance(item, Mapping):
@@ -147,7 +148,7 @@ def _chars_in(value: Any) -> int:
 
 
 def limit_verb(verb: Verb) -> Verb:
-    """A function that checks its arguments by their names before it runs."""
+    """The function, wrapped to check its arguments by name before it runs."""
     code = cast(FunctionType, getattr(verb, "__wrapped__", verb)).__code__
     names = code.co_varnames[: code.co_argcount]
 
@@ -162,7 +163,7 @@ def limit_verb(verb: Verb) -> Verb:
 
 
 def limit_arguments(cls: Checked) -> Checked:
-    """A class whose public methods check their arguments by their names before they run."""
+    """The class, with public methods that check their arguments by name before they run."""
     limited: dict[FunctionType, Any] = {}
     for name, part in list(vars(cls).items()):
         if isinstance(part, FunctionType) and not name.startswith("_"):

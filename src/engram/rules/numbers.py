@@ -8,7 +8,7 @@ REINFORCE_STORAGE = 0.05
 CONSOLIDATION_FACTOR = 2.0
 FEEDBACK_POSITIVE_STRENGTH = 0.05
 FEEDBACK_NEGATIVE_STRENGTH = -0.10
-# Ratings of agents and programs take what a person said no lower: it stays injectable until a person decides otherwise.
+# Ratings by agents and programs cannot lower a person's statement below this: it stays injectable until a person decides otherwise.
 RATED_BY_OTHERS_FLOOR = 0.5
 
 # Bands — spec 1 "Activation thresholds".
@@ -24,7 +24,7 @@ ANCHOR_SHARED_WORDS = 2
 SCHEMA_BOOST_MAX = 2.0
 FEEDBACK_UP_STEP, FEEDBACK_UP_MAX = 0.05, 0.30
 FEEDBACK_DOWN_STEP, FEEDBACK_DOWN_FLOOR = 0.10, 0.50
-# Spec 1 calls derivations in other sessions most valuable but gives no number: less than a rating, and bounded.
+# Spec 1 calls derivations in other sessions the most valuable but gives no number; they weigh less than a rating and are bounded.
 DERIVED_STEP, DERIVED_MAX = 0.02, 0.10
 CONFIDENCE_BASE, CONFIDENCE_SPAN = 0.75, 0.5
 # Fading, stale, unconfirmed and disputed memories rank after otherwise equal ones.
@@ -34,10 +34,10 @@ CANDIDATE_WEIGHT, DISPUTED_WEIGHT, ARCHIVED_WEIGHT = 0.8, 0.7, 0.6
 RECENCY_BOOST, RECENCY_HALF_LIFE_DAYS = 0.2, 30.0
 IMPORTANCE_BOOST = 0.4
 
-# The weight of a word by its field: the statement, what it is about, what supports it, its cues (DESIGN §9).
+# The weight of a word by field: the statement, its subject, its support, its cues (DESIGN §9).
 FIELD_WEIGHTS = (1.0, 0.8, 0.4, 1.0)
 
-# How many memories nearest to a task are looked at.
+# The number of memories nearest to a task to consider.
 NEAREST_TO_TASK = 12
 
 # Injection — spec 1 "Injection scoring", DESIGN §10.

@@ -8,10 +8,10 @@ from engram.model.lazy import lazy_pattern
 GLOBAL = "global"
 USER = "user"
 EVERYWHERE = "everywhere"
-"""As the scope of a read: all scopes of the store."""
+"""As the scope of a read, all scopes of the store."""
 MAX_SCOPE_LENGTH = 200
 MAX_SCOPE_PART_BYTES = 200
-"""A part is the name of a folder, and names have 255 bytes at most."""
+"""A part becomes a folder name, and most file systems limit names to 255 bytes."""
 _PEOPLE = ("agent:", "user:")
 _BARE = frozenset({GLOBAL, USER, "local", "public"})
 _KIND = lazy_pattern(r"[a-z][a-z0-9_-]{0,31}\Z")
@@ -51,12 +51,12 @@ def is_scope_visible(scopes: Collection[str] | None, scope: str) -> bool:
 
 
 class OwnerScopes(tuple[str, ...]):
-    """The scopes that a named owner sees, and in `own` those that they may change: the ones they named, not the wider ones."""
+    """The scopes that a named owner sees; `own` has those they may change, which are the ones they named and not wider ones."""
 
     own: frozenset[str]
 
     def __new__(cls, seen: Iterable[str], own: Iterable[str]) -> "OwnerScopes":
-        """`seen` in the order in which a query uses them."""
+        """Create the tuple of `seen` scopes, in the order in which a query uses them."""
         made = super().__new__(cls, seen)
         made.own = frozenset(own)
         return made
@@ -81,14 +81,14 @@ def wider_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
 
 
 def visible_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
-    """What someone in these scopes sees: the scopes with their ancestors, the person's whose store it is, then global.
+    """The scopes visible from these: the scopes with their ancestors, the store owner's `user` scope, then global.
 
-    `agent:shop/ana` and `user:ana` are people of their own: they do not see the store's `user`.
+    `agent:shop/ana` and `user:ana` are separate people, so they do not see the store's `user`.
     """
     others = scopes and all(map(is_person, scopes))
     return wider_scopes(scopes if others else [*scopes, USER])
 
 
 def is_person(scope: str) -> bool:
-    """Whether a scope is an agent's or one of its users', and not a place such as a project."""
+    """Whether a scope belongs to an agent or one of its users, rather than to a place such as a project."""
     return scope.startswith(_PEOPLE)

@@ -1,8 +1,8 @@
-"""Where a memory comes from and who may change it: the one order of trust (DESIGN §12).
+"""Where a memory comes from and who may change it: the single order of trust (DESIGN §12).
 
     person › program › agent › harvest › content (documents, imports, tool output, pages)
 
-A source never replaces what a more trusted one said; such a change waits for review.
+A source never replaces a memory from a more trusted one; such a change waits for review.
 """
 
 import re
@@ -30,19 +30,19 @@ __all__ = [
 ]
 
 CONFIRMED = "user_confirmed"
-"""Verified by a person: whatever its source was, the memory now has a person's rank."""
+"""Verified by a person: the memory has a person's rank, whatever its source."""
 IMPORTED = "import"
 """`learned_by` of imported memories. The source the file claims counts only once a person has confirmed it."""
 
 CORROBORATED = "system_inferred"
-"""Verified by independent sources: not a person's word, but no longer only one source's."""
+"""Verified by independent sources: not confirmed by a person, but no longer dependent on one source."""
 DISPUTED = "disputed"
 """Contradicted by a memory that waits for review."""
 CAPTURED = "harvest"
-"""`learned_by` of what was captured from conversations and transcripts."""
+"""`learned_by` of memories captured from conversations and transcripts."""
 
 EVIDENCE = "evidence"
-"""The label in prompts of a memory that comes only from content or a transcript."""
+"""The label, in prompts, of a memory that comes only from content or a transcript."""
 
 
 class Rank(IntEnum):
@@ -51,7 +51,7 @@ class Rank(IntEnum):
     CONTENT = 1
     """Unknown authors: documents, other stores, web pages, mail, tool output."""
     HARVEST = 2
-    """Transcripts, and what an assistant said."""
+    """Transcripts, and the words of an assistant."""
     AGENT = 3
     PROGRAM = 4
     PERSON = 5
@@ -129,7 +129,7 @@ _RANKS = {
         Rank.CONTENT,
     ),
 }
-"""Sources by their first part. Any other name is a program's or an agent's own."""
+"""Ranks by the first part of a source. Any other name belongs to a program or an agent."""
 _REACH = {Rank.AGENT: Rank.PROGRAM}
 _WORDS = {
     Rank.PERSON: "a person",
@@ -141,7 +141,7 @@ _WORDS = {
 
 
 def rank_of(source: str, unknown: Rank = Rank.AGENT) -> Rank:
-    """The rank of a source as recorded by the surface. No source means a file written by hand, so a person."""
+    """The rank of a source as recorded by the surface. An empty source means a file written by hand, so a person."""
     if not source:
         return Rank.PERSON
     name = source.strip().casefold()
@@ -151,14 +151,14 @@ def rank_of(source: str, unknown: Rank = Rank.AGENT) -> Rank:
 def is_from(source: str, pattern: str) -> bool:
     """Whether a source is the named one or below it: `harness:codex` includes `harness:codex:acme`, not `harness:codex2`.
 
-    Case and spaces at the ends make no other source of it.
+    Case and surrounding spaces are ignored.
     """
     source, pattern = source.strip().casefold(), pattern.strip().casefold()
     return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 
 def rate_limit_key(source: str) -> str:
-    """The source under which proposals are counted: case and spaces make no other one of it, and neither does another page of a site."""
+    """The source under which proposals are counted; case, spaces and different pages of one site do not count as different sources."""
     name = source.strip().casefold()
     if not name.startswith("web:"):
         return name
@@ -186,16 +186,16 @@ def may_replace(source: str, memory: Memory) -> bool:
 def may_decide(actor: str, memory: Memory) -> bool:
     """Whether this actor may change, pin or retire a memory that it names by id.
 
-    A program that opened the store acts for its owner, under any name; surfaces that act for somebody else record that. An agent,
-    which without a terminal cannot be told from a program, may change what agents and programs stored, never what a person
-    said. A transcript or a document may change nothing from a more trusted source.
+    A program that opened the store acts for its owner, under any name; surfaces that act for somebody else record that.
+    An agent, which cannot be told apart from a program without a terminal, may change memories of agents and programs,
+    but never a person's. A transcript or a document may not change anything from a more trusted source.
     """
     rank = rank_of(actor, Rank.PROGRAM)
     return rank >= Rank.PROGRAM or _REACH.get(rank, rank) >= trust_rank(memory)
 
 
 def is_own(actor: str, memory: Memory) -> bool:
-    """Whether a memory was proposed by this actor: its own source or one below it, or, for an agent, any agent's explicit word."""
+    """Whether this actor proposed a memory: its source is the actor or below it or, for an agent, any agent stated it explicitly."""
     if memory.learned_by == IMPORTED:
         return False
     is_agents = rank_of(actor) == rank_of(memory.source) == Rank.AGENT
@@ -208,5 +208,5 @@ def is_below_program(actor: str) -> bool:
 
 
 def origin_of(memory: Memory) -> str:
-    """Who a memory comes from, as a phrase."""
+    """A phrase that names the memory's origin."""
     return _WORDS[trust_rank(memory)]

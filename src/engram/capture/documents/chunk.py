@@ -1,9 +1,9 @@
-"""Splits a document into chunks: along its headings first, by length where a section is too long.
+"""Splits a document into chunks: along its headings first, by length if a section is too long.
 
-Chunks are in order and do not overlap; only blank characters lie between them. A chunk stays within one section of level 1 or 2,
-with two exceptions: a heading with almost nothing below it joins the section that follows inside it, and tiny neighbours
-below the same heading share a chunk. Deeper, short sections of one such section share a chunk too. The heading of a shared
-chunk names the first and the last: `Terms > 3. Fees – 5. Taxes`.
+Chunks are in order and do not overlap; only blank characters lie between them. A chunk stays within one section of
+level 1 or 2, with two exceptions: a heading with almost nothing below it joins the section that follows inside it, and
+tiny neighbours below the same heading share a chunk. Deeper, short sections of one such section share a chunk too. The
+heading of a shared chunk names the first and the last: `Terms > 3. Fees – 5. Taxes`.
 """
 
 import re
@@ -49,7 +49,10 @@ class Piece:
 
 @dataclass(slots=True)
 class Splitter:
-    """Cuts one text into pieces of at most `max_tokens`. The token count of two texts joined at a space is the sum of both."""
+    """Cuts one text into pieces of at most `max_tokens`.
+
+    The token count of two texts joined at a space is the sum of both.
+    """
 
     text: str
     kind: str
@@ -57,7 +60,10 @@ class Splitter:
     _counts: dict[str | tuple[int, int], int] = field(default_factory=dict)
 
     def count(self, start: int, end: int) -> int:
-        """The number of tokens in a span. Short texts often occur again, and a long span is counted at every level of boundaries."""
+        """The number of tokens in a span.
+
+        Short texts often occur again, and a long span is counted at every level of boundaries.
+        """
         text = self.text[start:end]
         key = text if len(text) <= COUNTED_CHARS else (start, end)
         if key not in self._counts:
@@ -346,7 +352,7 @@ def _without_blank_edges(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _heading_of(sections: list[DocumentSection]) -> str:
-    """The heading path that all sections share, then the first and the last title where they differ."""
+    """The heading path that all sections share, then the first and the last title if they differ."""
     shared = _common_prefix([section.above for section in sections])
     first, last = (section.above[len(shared) :] for section in (sections[0], sections[-1]))
     titles = [heading.title for heading in shared]

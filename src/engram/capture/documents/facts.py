@@ -1,8 +1,8 @@
 """The facts that a document states, each with its evidence in a chunk: found by rules and, if wanted, by a language model.
 
-The rules take sentences that oblige, define, measure or date, verbatim. Precision before recall: a sentence without such a mark is not
-a fact, and code yields only what its authors wrote for readers (the first sentence of a docstring, a comment that warns or
-obliges).
+The rules take sentences that oblige, define, measure or date, verbatim. Precision before recall: a sentence without
+such a mark is not a fact, and code yields only what its authors wrote for readers (the first sentence of a docstring, a
+comment that warns or obliges).
 """
 
 import re
@@ -244,7 +244,7 @@ def _weight(statement: str) -> int:
 
 
 def _facts_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, FactSpan]]:
-    """What code says to its readers; in a diff, only added lines."""
+    """The facts in docstrings and comments; in a diff, only added lines."""
     docstrings = (found.span("first") for found in _DOCSTRING.finditer(text, chunk.start, chunk.end))
     for weight, spans in ((2, docstrings), (1, _comments(text, chunk))):
         for start, end in spans:
@@ -277,8 +277,8 @@ def _comment(line: str) -> tuple[int, int] | None:
 def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, most: int, progress: Progress) -> None:
     """Add at most `most` facts per chunk, each with a quote that occurs in the chunk.
 
-    An unusable answer affects only its chunk. If the model is unreachable, or its daily token limit is used up, the remaining
-    chunks are skipped, because they would fail too.
+    An unusable answer affects only its chunk. If the model is unreachable, or its daily token limit is used up, the
+    remaining chunks are skipped, because they would fail too.
     """
     known: dict[str, list[StatedFact]] = {}
     for fact in found.facts:

@@ -1,5 +1,5 @@
 """Ingests long documents into a task's ledger: chunks that quote them exactly, and facts with evidence in the chunks.
-What an earlier version stated and the new one still states stays; the rest is superseded."""
+Facts that both the earlier and the new version state stay; the others of the earlier version are superseded."""
 
 import re
 from bisect import bisect_right
@@ -175,7 +175,10 @@ class Reingest:
     # -- facts that it no longer states
 
     def _reconcile_missing(self, found: Mapping[str, Evidence], changed: bool) -> dict[str, Evidence]:
-        """Supersede facts that are gone. Returns those still in the text although not selected this time, with evidence."""
+        """Supersede facts that are gone.
+
+        Returns those still in the text although not selected this time, with evidence.
+        """
         text, kept, gone = QuoteFinder(self.reading, self.chunks), {}, list[str]()
         for fact, chunk in self.previous.items():
             memory = self.earlier.get(fact)
@@ -429,8 +432,8 @@ class Recorder:
     def record(self, task_id: str, document: SourceDocument, path: str, options: IngestOptions) -> LongInput:
         """Split a document, store its chunks and facts, and write the manifest.
 
-        If the model fails, the facts found by rules are stored and `warnings` says so. Raises `InvalidInput` for a document or
-        option that cannot be used, with nothing written.
+        If the model fails, the facts found by rules are stored and `warnings` says so. Raises `InvalidInput` for a
+        document or option that cannot be used, with nothing written.
         """
         task = self.tasks.get(task_id)
         options.check(document)
@@ -457,7 +460,8 @@ class Recorder:
     ) -> IngestedDocuments:
         """Ingest a file or a folder into a task; without one, `begin` starts a task once there is something to read.
 
-        The result lists the files of a folder that were refused or left out. Raises `InvalidInput` if no file can be read.
+        The result lists the files of a folder that were refused or left out. Raises `InvalidInput` if no file can be
+        read.
         """
         self._model(options)
         ingested = IngestedDocuments()

@@ -1,7 +1,7 @@
-"""Splits a turn into the clauses its author said, finds the reasons to doubt one, and rewrites it to be read alone.
+"""Splits a turn into its author's clauses, finds reasons to doubt a clause, and rewrites it to be readable by itself.
 
-Pasted and quoted text is left out. A clause is doubted if it is a question, a guess, a joke, only for the moment, over, or about
-something it does not name. "I prefer tabs" becomes "The user prefers tabs.".
+Pasted and quoted text is left out. A clause is doubted if it is a question, a guess, a joke, only momentary, over, or
+about something it does not name. "I prefer tabs" becomes "The user prefers tabs.".
 """
 
 import re
@@ -90,7 +90,7 @@ def is_remember_request(sentence: str) -> bool:
 
 
 def is_forget_request(sentence: str) -> bool:
-    """Whether a sentence asks, in so many words, to forget something that was said: "Forget that I …"."""
+    """Whether a sentence explicitly asks to forget something: "Forget that I …"."""
     return bool(_FORGET.match(strip_asides(sentence)[0]))
 
 
@@ -163,9 +163,9 @@ MAX_TURN_CHARS = 100_000
 MAX_CLAUSES = 2_000
 """Distinct clauses read of one turn; more is a pasted log."""
 MAX_READ_SENTENCE_CHARS = 1_000
-"""Characters; a longer one is not read."""
+"""Longer sentences are not read."""
 MAX_SHOWN_CHARS = 200
-"""Characters shown of what is not read."""
+"""The number of characters shown of unread text."""
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
@@ -200,7 +200,7 @@ _REPORTS = re.compile(
 _OWN_WORDS = re.compile(r"\b(?:i|we)(?:'ve| have| had)? (?:already |just )?(?:said|told|wrote|asked)\b", re.IGNORECASE)
 
 
-# In chat a request or a question often follows a statement after a mere comma.
+# In chat a request or a question often follows a statement after only a comma.
 _ASKS_NEXT = re.compile(
     r"(?:[,;]|\s[-–—])\s+(?:(?:so|and|but|then)\s+)?(?=(?:can|could|would|will) (?:you|u)\b)", re.IGNORECASE
 )
@@ -210,7 +210,7 @@ _QUESTION_NEXT = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_EACH = 3
-"""Words on both sides of such a comma."""
+"""The minimum number of words on both sides of such a comma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class Clause:
     start: int
     sentence: str
     unread: str = ""
-    """Why it is not read, if it is too long or the turn is; then only its beginning is given."""
+    """Why the clause is not read, if it or the turn is too long; then only its beginning is given."""
 
     @property
     def end(self) -> int:
@@ -232,8 +232,8 @@ class Clause:
 def own_sentences(content: str) -> Iterator[Clause]:
     """The distinct sentences of a turn in its author's own words, in order.
 
-    `text` is the sentence with quotations hidden, `sentence` as it was said; both at the same position. Of a sentence that is too
-    long, and of the rest of a turn that is too long, the beginning is given with the reason why it is not read.
+    `text` is the sentence with quotations hidden, `sentence` the original; both have the same position. For a sentence
+    or a turn that is too long, only the beginning of the excess is given, with the reason why it is not read.
     """
     own = _own_words(content[:MAX_TURN_CHARS])
     seen: set[str] = set()
@@ -263,7 +263,7 @@ def _unread_clause(content: str, start: int, why: str) -> Clause:
 
 
 def _without_run_on(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The span, or two where a request or a question follows a statement."""
+    """The span, split in two if a request or a question follows a statement."""
     sentence = text[start:end]
     joint = _ASKS_NEXT.search(sentence) or _QUESTION_NEXT.search(sentence)
     if joint is None or is_question(sentence):
@@ -289,7 +289,7 @@ def clauses_of(said: Clause) -> Iterator[Clause]:
 
 
 def is_reported(sentence: str) -> bool:
-    """Whether a sentence reports what somebody else says."""
+    """Whether a sentence reports somebody else's statement."""
     return bool(_REPORTS.search(_OWN_WORDS.sub("", sentence)))
 
 
@@ -408,7 +408,7 @@ def is_question(clause: str) -> bool:
 
 
 def has_unclear_reference(text: str) -> bool:
-    """Whether a text refers to something said before. "It" in a reason at the end refers to the text itself."""
+    """Whether a text refers to an earlier text. "It" in a reason at the end refers to the text itself."""
     if _UNCLEAR_REFERENCE.search(text):
         return True
     found = _IT.search(text)

@@ -1,6 +1,6 @@
-"""Extracts facts from turns: every sentence is judged in its turn, what is worth keeping is rewritten to be read alone.
+"""Extracts facts from turns: every sentence is judged in context, and those worth keeping are rewritten to be readable alone.
 
-sentences → worth (`engram.models.worth`) → rule or rewriting → facts; every sentence keeps the reason for its fate
+sentences → worth (`engram.models.worth`) → rule or rewriting → facts; every sentence records why it was kept or skipped
 """
 
 import re
@@ -40,20 +40,20 @@ from engram.models.worth import KEEP_ALONE, MAYBE_ALONE, PROPOSE_PROBABILITY, RE
 from engram.text.confusables import FoldedText, fold_disguised
 
 MAX_CLAUSE_CHARS = 320
-"""Characters; longer clauses say several things."""
+"""The maximum length of a clause; longer ones state several things."""
 MAX_UNASKED_CONFIDENCE = 0.9
-"""The confidence of what nobody asked to remember stays below that of what somebody did."""
+"""The maximum confidence of facts that nobody asked to remember; requested ones rank higher."""
 MIN_CRITICAL_PROBABILITY = 0.5
 """The probability from which a fact counts as one whose loss could do harm."""
 MIN_CRITICAL_WORTH = 0.2
 """The probability of being worth keeping from which such a fact is at least a candidate."""
 MIN_FORGET_PROBABILITY = 0.6
-"""The probability from which a sentence is carried out as a request to forget; "delete my old branch" asks for work."""
+"""The probability from which a sentence is treated as a request to forget; "delete my old branch" asks for work."""
 FORGET, END = "forget", "end"
 """The categories that ask for an operation on what is stored."""
 REDACTED = "[redacted:"
 """The start of a redacted secret."""
-# A part to play or a text to work on: what is in such a turn is rarely meant as a fact.
+# Role play or a text to edit; such a turn rarely states facts about the user.
 _MATERIAL = re.compile(
     r"\b(?:act as|pretend|role-?play|in character|write (?:me )?an? (?:\w+ ){0,3}(?:story|poem|letter|song|script|dialogue|email|essay|speech|post)|"
     r"translate|proofread|paraphrase|rephrase|rewrite th|summari[sz]e th|fix the (?:grammar|typos?|spelling)|what does .{1,60} mean)\b",
@@ -61,11 +61,11 @@ _MATERIAL = re.compile(
 )
 _OVER = re.compile(r"\b(?:no longer|any ?more|any longer)\b", re.IGNORECASE)
 _UNNAMED = re.compile(r"(?:he|she|they|it|his|her|their|its)(?:['’]\w+)?\b", re.IGNORECASE)
-"""How a statement begins that cannot be read alone: nothing before it said who is meant."""
+"""Matches the start of a statement that cannot be read alone, because it does not name its subject."""
 _READ_CHARS = MAX_TURN_CHARS + 1_000
 """Characters of a turn that are folded: those that are read, and the beginning of the rest, which is reported."""
 _LONGEST_EARLIER = 20_000
-"""Characters at the end of an earlier turn that explain what a turn refers to."""
+"""The number of characters at the end of an earlier turn that are used as context."""
 _USER_ROLES = ("user", "human")
 _MOODS = {
     "question": "a question",
@@ -76,8 +76,9 @@ _MOODS = {
 }
 _MEANT = ("asserted", "request")
 _HARMLESS = frozenset((MOMENTARY, UNCLEAR_REFERENCE))
-"""What the model weighs itself: of the sentences of seven writers left out that it thought likely and that were in doubt for one of these, 57 of 62 were
-worth keeping."""
+"""Doubts that the model already accounts for: in held-out tests on seven writers, 57 of 62 sentences that it rated likely despite one of these
+were worth keeping.
+"""
 _OWNERS = {
     "user": " of the user",
     "person": " about somebody",
@@ -103,26 +104,26 @@ class ExtractedFact:
     since: datetime | None = None
     """Since when it is true, if the turn says so: "last month", "in 2015"."""
     worth: float | None = None
-    """The probability that it is worth keeping; None if it was not judged."""
+    """The probability that the fact is worth keeping; None if it was not judged."""
     operation: str = ""
-    """`forget` or `end` if it asks to remove, or ends, something stored."""
+    """`forget` or `end` if the fact asks to remove, or ends, something stored."""
     tentative: bool = False
     """Whether it is only perhaps worth keeping, and waits for review."""
     critical: bool = False
     """Whether forgetting it could do harm."""
     duration: str = "lasting"
-    """lasting, temporary or event."""
+    """One of: lasting, temporary, event."""
     owner: str = ""
     """Whose fact it is: user, person, project, assistant or world; "" if it was not judged."""
     context: str = ""
-    """What was said just before, if the statement needs it."""
+    """The preceding context, if the statement needs it."""
     is_ruled: bool = False
     """Whether a rule phrased it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSentence:
-    """A sentence of a turn and what became of it."""
+    """A sentence of a turn, and the decision about it."""
 
     text: str
     role: str
@@ -191,7 +192,7 @@ def consider(
 
 
 def _place_in_turn(one: JudgedSentence, view: FoldedText) -> JudgedSentence:
-    """A sentence and its facts with their spans in the turn as it was said."""
+    """A sentence and its facts with their spans in the original turn."""
     if not view.starts:
         return one
     facts = tuple(replace(fact, span=view.span(*fact.span)) for fact in one.facts)
@@ -199,7 +200,7 @@ def _place_in_turn(one: JudgedSentence, view: FoldedText) -> JudgedSentence:
 
 
 class _SplitTurn:
-    """A turn, split into sentences: those that are read, and those that are not because there is too much of them."""
+    """A turn split into sentences: those to read, and those left out because the text is too long."""
 
     __slots__ = ("is_material", "role", "sentences", "unread")
 
@@ -211,25 +212,25 @@ class _SplitTurn:
 
 
 class _Previous(NamedTuple):
-    """The sentence before, in the same turn, as a sentence after it may need it."""
+    """The previous sentence of the same turn, for the sentence that follows it."""
 
     considered: JudgedSentence
     statement: str
-    """What it says, to be read alone; "" if it cannot be, or if it is not asserted."""
+    """Its statement, readable alone; "" if it cannot be read alone or is not asserted."""
 
     @classmethod
     def of(cls, one: JudgedSentence, said: Clause, scene: "_SentenceContext") -> "_Previous":
-        """A sentence that was just considered; what a rule found in it is said in the rule's words."""
+        """The record of a sentence that was just considered."""
         return cls(one, _assertion_of(one, said, scene))
 
     def stands_alone(self, fact: ExtractedFact) -> bool:
-        """Whether it stays a memory of its own: a rule phrased it for its slot, or only it is sure."""
+        """Whether it stays a separate memory, because a rule phrased it, or because it is certain and the new fact is not."""
         kept = self.considered.facts
         return any(one.is_ruled or (fact.tentative and not one.tentative) for one in kept)
 
 
 class _SentenceContext(NamedTuple):
-    """Where a sentence was said."""
+    """The context of a sentence."""
 
     turn: _SplitTurn
     number: int
@@ -239,7 +240,7 @@ class _SentenceContext(NamedTuple):
     asked: str
     at: datetime
     is_alone: bool
-    """Whether the user said nothing else and the assistant nothing before it."""
+    """Whether the sentence is the user's whole turn and follows no assistant turn."""
     previous: _Previous | None = None
 
 
@@ -258,7 +259,7 @@ def _without_repetitions(one: JudgedSentence, seen: set[str]) -> JudgedSentence:
 
 
 def _assertion_of(one: JudgedSentence, said: Clause, scene: _SentenceContext) -> str:
-    """What a sentence says, if it is asserted and can be read alone."""
+    """A sentence's statement, if it is asserted and can be read alone."""
     if scene.judgement.mood != "asserted" or scene.turn.is_material or QUOTATION_FILLER in said.text or _problem(said):
         return ""
     if len(one.facts) == 1:
@@ -270,19 +271,19 @@ def _assertion_of(one: JudgedSentence, said: Clause, scene: _SentenceContext) ->
 
 
 def _tells_both(one: JudgedSentence, previous: _Previous) -> bool:
-    """Whether a sentence was joined with the one before, which is then not kept a second time."""
+    """Whether a sentence was joined with the previous one, which is then not kept separately."""
     return one.turn == previous.considered.turn and one.span[0] == previous.considered.span[0]
 
 
 def _join_with_previous(fact: ExtractedFact, said: Clause, scene: _SentenceContext) -> ExtractedFact:
-    """A fact that cannot be read without the sentence before, together with it if that is possible."""
+    """A fact that needs the previous sentence to be understood, joined with it if possible."""
     previous = scene.previous
     if previous is None or not previous.statement or fact.operation:
         return fact
     if not can_explain(previous.statement, bare_sentence(said.sentence)):
         return fact
     statement = join_pair(previous.statement, fact.statement)
-    # What stays a memory of its own would be told twice, and its second telling would outlive it.
+    # A separate memory must not be repeated in a joined one, which would outlive it.
     if not statement or previous.stands_alone(fact):
         return fact
     critical = fact.critical or any(one.critical for one in previous.considered.facts)
@@ -344,7 +345,7 @@ _CANDIDATE, _PROPOSED = 1, 2
 
 
 def _doubts(said: Clause, scene: _SentenceContext) -> list[str]:
-    """The reasons why a sentence counts a band less, each: how it is meant and, where nothing around it explains it, how it is worded."""
+    """The reasons to doubt a sentence, each of which lowers it by a band: its mood and, if it stands alone, its wording."""
     mood = scene.judgement.mood
     found = [] if mood in _MEANT else [_MOODS[mood]]
     if scene.is_alone:
@@ -362,13 +363,13 @@ def _asks_to_forget(said: Clause, scene: _SentenceContext) -> bool:
 
 
 def _is_own(said: Clause, scene: _SentenceContext) -> bool:
-    """Whether the speaker says it, not a text to work on, a quotation, or what follows a colon at the end of a line."""
+    """Whether it is the speaker's own statement, not part of a text to edit, a quotation, or introduced by a colon."""
     introduced = any(one.text.endswith(":") for one in scene.turn.sentences[: scene.place])
     return not (scene.turn.is_material or introduced or QUOTATION_FILLER in said.text)
 
 
 def _is_doubtful(operation: str, said: Clause, scene: _SentenceContext) -> bool:
-    """Whether an operation on what is stored is only perhaps asked for."""
+    """Whether it is doubtful that an operation on stored memories was requested."""
     if not operation:
         return False
     return not _is_own(said, scene) or (operation == FORGET and not _asks_to_forget(said, scene))
@@ -433,7 +434,7 @@ def _rewrite_sentence(said: Clause, scene: _SentenceContext, *, is_proposed: boo
 
 
 def _by_rule(said: Clause, scene: _SentenceContext) -> Iterator[ExtractedFact]:
-    """The facts that rules find in a sentence, clause by clause; what was asked to be remembered is always one."""
+    """The facts that rules find in a sentence, clause by clause; a request to remember always yields one."""
     judgement = scene.judgement
     explicit = is_remember_request(said.sentence)
     if scene.turn.is_material:

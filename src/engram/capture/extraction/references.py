@@ -1,5 +1,8 @@
-"""Who and what a sentence refers to: people are named in the place of a pronoun; where a thing or an event is not named,
-the sentence before it is kept with it. A wrong name is worse than a longer memory."""
+"""Resolves references in a sentence.
+
+Pronouns are replaced by people's names. If a thing or an event is not named, the previous sentence is kept with it,
+because a wrong name is worse than a longer memory.
+"""
 
 import re
 import tomllib
@@ -32,7 +35,7 @@ _TITLED = re.compile(
 _INTRODUCED = re.compile(r"\b(?:with|without|is|called|named|so|and|but)\s+$", re.IGNORECASE)
 _PLACE = re.compile(r"(?:\b(?:in|at|on|from|near|via|the|of|called|by|into|to)|@|#)\s+$", re.IGNORECASE)
 _TITLES = frozenset(("Mr", "Mrs", "Ms", "Miss", "Dr", "Frau", "Herr", "Dona", "Prof", "Professor", "Sir"))
-"""What stands before a name and is none."""
+"""Titles that precede a name and are not part of it."""
 _PERSON_NAME = re.compile(
     r"(?:(?:Mrs?|Ms|Miss|Dr|Frau|Herr|Dona|Prof(?:essora?)?|Sir)\.? )?[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W\d_]+(?:['’-][^\W\d_]+)*){0,2}\Z"
 )
@@ -65,23 +68,23 @@ def _genders() -> dict[str, str]:
 class References:
     """The people of a conversation, as they are named sentence by sentence.
 
-    A pronoun is resolved if the latest sentence that names anybody it may stand for names exactly one. A name says
-    nothing about "he" or "she" until a resolved pronoun tells.
+    A pronoun is resolved if the latest sentence with possible referents names exactly one. A name's gender is unknown
+    until a resolved pronoun shows it.
     """
 
     heard: list[list[str]] = field(default_factory=list)
-    """The people each sentence names, as they read in a memory."""
+    """The people each sentence names, spelled as in a memory."""
     gender: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    """Every person heard of, by the lower-case name: in chat "ilse" may be somebody the assistant calls Ilse."""
+    """All people named so far, by lower-case name; "ilse" in chat may be somebody the assistant calls Ilse."""
 
     latest: str = ""
     """The latest sentence."""
     pronouns: list[tuple[str, ...]] = field(default_factory=lambda: [()] * MAX_SENTENCES_BACK)
-    """Which of "he" and "she" each sentence says."""
+    """Which of "he" and "she" each sentence contains."""
 
     def add_sentence(self, sentence: str, *, about_a_person: bool = False) -> None:
-        """Take in the next sentence of the conversation; `about_a_person` if it states a fact about somebody."""
+        """Add the next sentence of the conversation; `about_a_person` if it states a fact about somebody."""
         sentence = self.latest = _QUOTATION.sub("", sentence)
         self.pronouns.append(tuple({gender_of(one["word"]) for one in _PRONOUN.finditer(sentence)}))
         found: dict[str, None] = {}
@@ -90,7 +93,7 @@ class References:
                 person = kin[0].lower() if kin[0][0] in "oO" else f"the user's {kin[0][3:]}"
                 self.gender[person] = gender
                 found[person] = None
-        # Not at its start, where any word has a capital.
+        # Not at the start, where every word is capitalised.
         titled = {
             one["name"]: _genders().get(one["role"].lower())
             for one in _TITLED.finditer(sentence)
@@ -128,7 +131,7 @@ class References:
         return (about_a_person and at == 0) or bool(_ACTING.match(sentence[at + len(name) :]))
 
     def find_referent(self, pronoun: str) -> str:
-        """The person that "he" or "she" stands for here; "" if it is not clear."""
+        """The person that "he" or "she" refers to here; "" if unclear."""
         gender = gender_of(pronoun)
         recent = dict.fromkeys(person for people in self.heard[-MAX_SENTENCES_BACK:] for person in people)
         fitting = [person for person in recent if self.gender.get(person, gender) in (gender, UNKNOWN)]
@@ -137,9 +140,9 @@ class References:
         return fitting[0]
 
     def _is_sole_name(self, name: str, gender: str) -> bool:
-        """Whether a pronoun can only mean the one name of the latest sentence, of which nothing says whether it is a person's.
+        """Whether a pronoun can only mean the one name in the latest sentence, although it is unknown whether that name is a person's.
 
-        A pronoun said just before stands for somebody else, named further back.
+        A pronoun in the preceding sentence refers to somebody else, named earlier.
         """
         if (
             self.heard[-1] != [name]
@@ -153,7 +156,7 @@ class References:
         return name in entities(self.latest) if at == 0 else bool(_INTRODUCED.search(self.latest[:at]))
 
     def last_person(self) -> str:
-        """The only person the latest sentence with a name is about; "" if there are several."""
+        """The only person in the latest sentence with a name; "" if there are several."""
         for people in reversed(self.heard[-MAX_SENTENCES_BACK:]):
             people = [person for person in people if self.gender.get(person) != UNKNOWN]
             if people:
@@ -161,7 +164,7 @@ class References:
         return ""
 
     def resolve_pronouns(self, sentence: str) -> str:
-        """The sentence with its first pronoun of each gender replaced by the person it stands for, if that is clear."""
+        """The sentence with its first pronoun of each gender replaced by the person it refers to, if that is clear."""
         first = _PRONOUN.search(sentence)
         own = first is not None and self._names_somebody(sentence[: first.start()])
         done: dict[str, str] = {}
@@ -186,7 +189,7 @@ class References:
         return _PRONOUN.sub(replace_pronoun, sentence)
 
     def _names_somebody(self, text: str) -> bool:
-        """Whether a text names anybody the words after it may refer to."""
+        """Whether a text names anybody that following words may refer to."""
         lower = {word.lower() for word in _LETTERS.findall(text)}
         return bool(entities(f"so {text}")) or bool(_KIN.search(text)) or any(name in lower for name in self.names)
 
@@ -197,7 +200,7 @@ def gender_of(pronoun: str) -> str:
 
 
 def _may_be_person(name: str, sentence: str) -> bool:
-    """Whether an entity has the shape of a person's name and is not said like a place."""
+    """Whether an entity has the form of a person's name and is not used like a place."""
     if name.lower() in speech()["fillers"]["before"] or name.rstrip(".") in _TITLES:
         return False
     if not _PERSON_NAME.match(name) or not name[0].isupper() or name.isupper() or _DAY.fullmatch(name):
@@ -220,7 +223,7 @@ def _without_apposition(sentence: str, people: list[str]) -> list[str]:
 
 
 def _is_before_a_name(sentence: str, found: re.Match[str]) -> bool:
-    """Whether it is unclear whose name follows: "they named her Clara" names somebody else than the person named before."""
+    """Whether it is unclear whose name follows: "they named her Clara" names a different person than the one before."""
     after = sentence[found.end("word") :].split(maxsplit=1)
     is_object = found.start() > 0 and found["word"].lower() in ("her", "him")
     return is_object and bool(after) and after[0][0].isupper() and after[0] != "I"
@@ -245,13 +248,13 @@ def _spell_out_ending(short: str | None, more: str | None) -> str:
 
 
 MAX_JOINED_CHARS = 200
-"""Characters of two sentences that are kept as one memory."""
+"""The maximum length of two sentences kept as one memory."""
 MAX_VERBLESS_WORDS = 6
-"""Words of a fragment that continues the sentence before it: "Thursday at four now"."""
+"""The maximum length, in words, of a fragment that continues the previous sentence: "Thursday at four now"."""
 MIN_WORDS_WITH_VERB = 5
-"""Words from which a text that begins with an article has a verb, though not one of the tables."""
+"""The number of words from which a text that begins with an article is assumed to have a verb, even an unknown one."""
 FIRST_WORDS = 3
-"""Words before a reference that is as unclear as one at the start: "the db lives there"."""
+"""A reference within this many words is as unclear as one at the start: "the db lives there"."""
 
 _VERB = r"(?:is|are|was|were|isn't|aren't|wasn't|weren't|has|have|had|will|would|can|could|must|should|may|might|does|do|did|needs?|means?|goes|takes?|works?)"
 _ANAPHOR = re.compile(
@@ -263,7 +266,7 @@ _ANAPHOR = re.compile(
     r")(?:'(?:s|re|ve|ll|d))?(?![\w'/-])",
     re.IGNORECASE,
 )
-# "It" that stands for nothing said before: the weather, the time, or what follows it.
+# "It" without a referent: the weather, the time, or what follows it.
 _EXPLETIVE = re.compile(
     r"it(?:'s| is| was|'ll be| will be| would be| takes| took| helps| seems| turns out| feels)"
     r"(?: (?:not|always|usually|often|very|so|too|really|quite|much|more|me|us|just))*"
@@ -303,7 +306,7 @@ def _common_stems() -> frozenset[str]:
 
 
 def has_open_reference(text: str) -> bool:
-    """Whether a sentence refers to something that it does not name before it refers to it."""
+    """Whether a sentence refers to something that it does not name first."""
     return _find_reference(text) is not None
 
 
@@ -320,14 +323,14 @@ def _find_reference(text: str) -> re.Match[str] | None:
             continue
         before = text[: found.start()]
         if found["place"]:
-            # What its own clause names is at the place, and not the place: "the db lives there".
+            # A thing named in the clause is at the place, and is not the place itself: "the db lives there".
             before = before[: max((joint.end() for joint in _JOINT.finditer(before)), default=0)]
         return None if _may_name_something(before) else found
     return None
 
 
 def is_verbless(text: str) -> bool:
-    """Whether a text is only a time, a place or a number, which says nothing without what it belongs to."""
+    """Whether a text is only a time, a place or a number, which is meaningless without its context."""
     said = [word.lower() for word in _WORD.findall(text)]
     if not 0 < len(said) <= MAX_VERBLESS_WORDS or any(map(_is_finite, said)):
         return False
@@ -336,7 +339,7 @@ def is_verbless(text: str) -> bool:
 
 
 def can_explain(before: str, text: str) -> bool:
-    """Whether the sentence before may name what a text refers to; what is said to the reader, or refers to a thing itself, does not."""
+    """Whether the previous sentence may name what a text refers to; not if it addresses the reader or has an open reference itself."""
     said = _WORD.findall(before)
     if _TO_READER.search(before) or not _has_verb(said):
         return False
@@ -344,7 +347,7 @@ def can_explain(before: str, text: str) -> bool:
 
 
 def can_name(before: str, text: str) -> bool:
-    """Whether a sentence or question has a word for what a text refers to."""
+    """Whether a sentence or question names a possible referent of a text."""
     found = _find_reference(text)
     if found is None:
         return True
@@ -358,7 +361,7 @@ def can_name(before: str, text: str) -> bool:
 
 
 def _may_name_person(said: list[str]) -> bool:
-    """Whether the words of a sentence name somebody: with a capital, as its subject with a role, or by a word that is no English one."""
+    """Whether a sentence may name a person: by a capital, a role as its subject, or a word that is not English."""
     if any(
         word[0].isupper() and not _is_time(word.removesuffix("s")) and word.lower() not in _function_words()
         for word in said[1:]
@@ -371,10 +374,10 @@ def _may_name_person(said: list[str]) -> bool:
 
 
 def join_pair(first: str, second: str) -> str:
-    """Two sentences as one memory; "" if that is too long.
+    """Two sentences as one memory; "" if it would be too long.
 
-    People are named in the place of a pronoun (`References`). A thing, a place or a whole event is rarely one clear
-    phrase, so the two sentences are kept as one memory: "We bought a boat; it's moored in Hoorn." A wrong name is worse
+    Pronouns for people are replaced by names (`References`). A thing, a place or a whole event is rarely one clear
+    phrase, so both sentences are kept as one memory: "We bought a boat; it's moored in Hoorn." A wrong name is worse
     than a longer memory.
     """
     head, tail = first.rstrip(" .!;,"), _expand_verb(second.strip())
@@ -430,7 +433,7 @@ def _is_finite(word: str) -> bool:
 
 
 def _may_name_something(text: str) -> bool:
-    """Whether a text has a word that may be a noun: no function word, no verb, no adverb."""
+    """Whether a text has a word that may be a noun, because it is not a function word, verb or adverb."""
     previous = ""
     for said in _WORD.findall(text):
         word = said.lower()

@@ -1,5 +1,6 @@
-"""The extraction rules, from the TOML tables in this folder, and how they phrase the commonest statements exactly.
-A rule's pattern must match a whole clause without greetings and asides; the first rule that matches decides."""
+"""The extraction rules, from the TOML tables in this folder, and how they phrase the most common statements.
+A rule's pattern must match a whole clause without greetings and asides; the first rule that matches decides.
+"""
 
 import re
 import tomllib
@@ -36,10 +37,10 @@ TABLES = ("changes", "sayings", "limits", "tastes", "things")
 """The tables, in the order their rules are tried."""
 
 EXPLICIT_CONFIDENCE = 0.95
-"""The speaker asked explicitly to remember it."""
+"""The confidence of a fact that the speaker explicitly asked to remember."""
 CLEAR_CONFIDENCE = 0.85
 PLAIN_CONFIDENCE = 0.7
-"""DESIGN §10: implied from .70 on."""
+"""The confidence of an implied fact (DESIGN §10: from .70 on)."""
 
 _CONFIDENCE = {"explicit": EXPLICIT_CONFIDENCE, "clear": CLEAR_CONFIDENCE, "plain": PLAIN_CONFIDENCE}
 # A change may name its moment, which is past; its result is still true.
@@ -119,7 +120,7 @@ _STATES = ("married", "divorced", "engaged")
 
 
 def as_said(found: re.Match[str]) -> str:
-    """The clause as it was said, in the third person."""
+    """The original clause, in the third person."""
     return replace_speaker(found[0])
 
 
@@ -137,12 +138,12 @@ def no_longer(found: re.Match[str]) -> str:
 
 
 def command(found: re.Match[str]) -> str:
-    """What is to be done, as a command."""
+    """The instruction, as a command."""
     return replace_speaker(found["rest"])
 
 
 def decided_against(found: re.Match[str]) -> str:
-    """What was not chosen."""
+    """The rejected option."""
     return f"Decided: do not use {swap_pronouns(found['rest']).removeprefix('using ')}"
 
 
@@ -165,14 +166,14 @@ def works(found: re.Match[str]) -> str:
 
 
 def switched(found: re.Match[str]) -> str:
-    """What was switched to, and from what."""
+    """The new and the old choice of a switch."""
     thing = f" {swap_pronouns(found['thing'])}" if found["thing"] else ""
     old = f" from {found['old']}" if found["old"] else ""
     return f"{_who(found)} switched{thing}{old} to {found['new']}"
 
 
 def replaced(found: re.Match[str]) -> str:
-    """What replaced what."""
+    """The replacement and the replaced thing."""
     return f"{_who(found)} replaced {found['old']} with {found['new']}"
 
 
@@ -181,7 +182,7 @@ def _who(found: re.Match[str]) -> str:
 
 
 def changed(found: re.Match[str]) -> str:
-    """What the user became, left, bought or took up."""
+    """The user's change: something they became, left, bought or took up."""
     verb = found["verb"].lower()
     return f"The user {'gave up' if verb == 'given up' else verb} {swap_pronouns(found['rest'])}"
 
@@ -236,13 +237,13 @@ MIN_CLAUSE_WORDS = 2
 MAX_TAG_WORDS = 2
 """Words after a comma that still form a tag question: "right?", "isn't it?"."""
 SECOND_HAND_FACTOR = 0.6
-"""The factor on the confidence of what the assistant said about the user."""
+"""The factor on the confidence of an assistant's statement about the user."""
 YOU = re.compile(r"^(?:you're|you are|your|you)\b", re.IGNORECASE)
 AS_I = {"you're": "i'm", "you are": "i am", "your": "my", "you": "i"}
 _INSTEAD = re.compile(
     r"^(?:no|nope|actually|wrong|correction|sorry)[,:;!. —–-]+(?=(?:i|i'm|i've|my|we|we're|our)\b)", re.IGNORECASE
 )
-# What follows is another remark, unless it continues the first.
+# The following text is another remark, unless it continues the first.
 _REMARK = re.compile(
     r",\s+|(?<!\s)\s+so\s+(?=(?:let's|we|i|my|our|the|it|this|that|there|you|please|don't|can|could)\b)"
     r"|(?<!\s)\s+(?:and|but)\s+(?=(?:the|it|there|they|this|that)\b)",
@@ -309,7 +310,7 @@ def _ends_as_question(clause: Clause) -> bool:
 
 
 def _match_request(text: str, at: datetime) -> RuleFact | None:
-    """What someone asks to remember, whatever it is: as a rule renders it, else in their own words."""
+    """The content of a request to remember: as a rule renders it, else in the speaker's own words."""
     if len(text.split()) < MIN_CLAUSE_WORDS:
         return None
     if planned := plan(text, at):
@@ -326,7 +327,7 @@ def _match_request(text: str, at: datetime) -> RuleFact | None:
 
 
 def assistants_fact(clause: Clause, at: datetime) -> RuleFact | None:
-    """What the assistant says about the work or the user; with less confidence, because it is second-hand."""
+    """An assistant's statement about the work or the user; its confidence is lower because it is second-hand."""
     text, _ = strip_asides(clause.text)
     doubts = doubts_about(text, clause.sentence)
     fact = _match_own_rules(text, "any", doubts, at)

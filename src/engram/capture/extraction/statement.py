@@ -1,7 +1,8 @@
-"""Rewrites a sentence of a conversation so that it can be read alone and later: chat spellings → fillers and greetings
-→ what is only for this occasion → what is referred to → answer with its question → dates → third person.
+"""Rewrites a sentence of a conversation so that it can be read by itself, and later.
 
-What marks a change stays in: now, no longer, not X but Y.
+chat spellings → fillers and greetings → parts that only matter now → references → answer with its question → dates → third person
+
+Marks of a change stay in: now, no longer, not X but Y.
 """
 
 import re
@@ -51,7 +52,7 @@ _PLAN = re.compile(
 
 
 class _PlannedTime(NamedTuple):
-    """A day, month, quarter or year that a clause names: its place, and how it reads later."""
+    """A day, month, quarter or year that a clause names: its position, and its later wording."""
 
     start: int
     end: int
@@ -83,7 +84,7 @@ def resolve_relative_day(text: str, at: datetime) -> str:
 
 
 def unclear_day_reason(text: str, at: datetime) -> str:
-    """Why the day of a plan cannot be told: it is past, or could be two; "" if it can, or if no time is named."""
+    """Why the day of a plan is unclear (it is past, or ambiguous); "" if it is clear, or if no time is named."""
     grammar, times = Grammar(words(text), at, ahead=2), _planned_times(text, at)
     if times and all(time.span.until <= at.replace(tzinfo=None) for time in times):
         return "its day is past"
@@ -123,12 +124,12 @@ def _planned_times(text: str, at: datetime) -> list[_PlannedTime]:
 
 
 def _moment(grammar: Grammar, place: int, lead: str) -> tuple[int, Span] | None:
-    """A time of at least a day that begins here: of "Friday at noon" the Friday, of "the end of May" nothing until "May"."""
+    """A time of at least a day that begins here: for "Friday at noon" the Friday, for "the end of May" nothing until "May"."""
     if place >= len(grammar.words) or not may_start(grammar.words[place]):
         return None
     try:
         read = grammar.moment(place, lead if lead in ("on", "at") else "in")
-    except (OverflowError, ValueError):  # further away than the calendar reaches
+    except (OverflowError, ValueError):  # outside the calendar's range
         return None
     if read is not None and read[1].grain == "hour":
         return _moment(Grammar(grammar.words[: read[0] - 1], grammar.at, ahead=2), place, lead)
@@ -193,11 +194,11 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_LEFT = 4
-"""Words that must be left of a sentence for a part of it to be cut."""
+"""The minimum number of words that must remain when a part of a sentence is cut."""
 
 
 def standalone(text: str, references: References, at: datetime, *, owner: str = "user", asked: str = "") -> str:
-    """A sentence of the user as a memory that can be read alone; `asked` is the question that it may answer."""
+    """A user's sentence as a memory that can be read alone; `asked` is the question that it may answer."""
     bare = bare_sentence(text)
     fragment = is_fragment(bare)
     bare = resolve_relative_day(references.resolve_pronouns(bare), at)
@@ -209,7 +210,7 @@ def standalone(text: str, references: References, at: datetime, *, owner: str = 
 
 
 def needs_context(text: str, references: References, *, asked: str = "") -> bool:
-    """Whether a sentence still refers to the one before it after all that can be named is named."""
+    """Whether a sentence still refers to the previous one after all references that can be resolved are resolved."""
     bare = bare_sentence(text)
     if asked and is_fragment(bare):
         return False
@@ -218,7 +219,7 @@ def needs_context(text: str, references: References, *, asked: str = "") -> bool
 
 
 def _is_named_by(asked: str, text: str) -> bool:
-    """Whether the question says what the answer refers to."""
+    """Whether the question names what the answer refers to."""
     return bool(asked) and has_open_reference(text) and not has_open_reference(asked) and can_name(asked, text)
 
 
@@ -295,7 +296,7 @@ def _with_subject(text: str, references: References, owner: str) -> str:
 
 
 def answer(question: str, text: str) -> str:
-    """A short answer as a statement, with what was asked."""
+    """A short answer as a statement, including the question's subject."""
     question = question.strip()
     value = _IT_IS.sub("", text)
     if asked := _ASKED.fullmatch(question):

@@ -1,1 +1,1 @@
-"""Transcripts of coding agents and chats, read into one form."""
+"""Transcripts of coding agents and chats, read into a common form."""

@@ -1,6 +1,7 @@
 """Exports of chats, as transcripts: ChatGPT's and Claude's `conversations.json`, alone, in its folder, or in the zip it came in.
 
-The file is read one conversation at a time, and a zip is never unpacked: neither a long history nor a zip bomb fills memory or disk.
+The file is read one conversation at a time, and a zip is never unpacked: neither a long history nor a zip bomb fills
+memory or disk.
 """
 
 import re
@@ -20,18 +21,18 @@ from engram.readers.json_list import json_items
 from engram.sessions.observations import make_storable
 
 LARGEST_MEMBER = 4 * 1024 * 1024 * 1024
-"""Bytes that a file in a zip may unpack to."""
+"""The maximum unpacked size in bytes of a file in a zip."""
 MOST_PACKED = 1000
-"""How many times its packed size a file in a zip may have; text packs about tenfold."""
+"""The maximum compression ratio of a file in a zip; text compresses about tenfold."""
 _MEMBER = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,4})?\.json")
 _Conversation = Mapping[str, Any]
 Named = Callable[[str, str], None]
-"""Told what could not be read, and why."""
+"""Called with what could not be read, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """One program's export: how a conversation of it looks, and how its turns are read."""
+    """One program's export: how to recognise a conversation, and how to read its turns."""
 
     name: str
     mark: str
@@ -83,7 +84,7 @@ def read_chats(path: Path, name: str, named: Named) -> Iterator[Transcript]:
                 continue
             try:
                 transcript = chosen.transcript(conversation, number, path)
-            except Exception as error:  # whatever one conversation contains, the others are read
+            except Exception as error:  # a bad conversation does not stop the others
                 named(where, problem_of(error))
                 continue
             yield transcript
@@ -117,7 +118,7 @@ def _open_zip(file: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
     except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise UnreadableData(f"cannot be read as a zip: {error}; download it again", where=str(file)) from None
-    except RuntimeError as error:  # zipfile's word for a password
+    except RuntimeError as error:  # zipfile's error for a password
         raise InvalidInput(f"{file} cannot be read: {error}; unpack it, and import its conversations.json") from None
 
 
@@ -144,7 +145,7 @@ def _chatgpt_turns(conversation: _Conversation) -> list[TranscriptTurn]:
 
 
 def _branch(nodes: Mapping[str, Any], current: Any) -> list[str]:
-    """The keys from the root to the current node; without one, to the newest message."""
+    """The keys from the root to the current node or, if there is none, to the newest message."""
     if not isinstance(current, str) or current not in nodes:
         current = max(nodes, key=lambda key: _seconds(_message(nodes[key]).get("create_time")), default="")
     path: list[str] = []
@@ -182,7 +183,7 @@ def _join_parts(parts: Any) -> str:
 
 
 def _part(part: Any) -> str:
-    """The text of a part; of what is no text only that it was there."""
+    """The text of a part; for other media, only a note that it was there."""
     if isinstance(part, str):
         return part.strip()
     if not isinstance(part, Mapping):
@@ -240,7 +241,7 @@ def _turn(role: Role | None, text: str, at: datetime | None, key: str) -> Transc
 
 
 def _number_turns(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
-    """The turns with their place in the conversation, and keys that are unique in it."""
+    """The turns with their positions in the conversation, and keys that are unique in it."""
     seen: dict[str, int] = {}
     numbered = []
     for position, turn in enumerate(turns, 1):

@@ -1,4 +1,4 @@
-"""An import of a chat export: what a person told a chat assistant is harvested like what they told a coding agent."""
+"""Imports chat exports: statements to a chat assistant are harvested like statements to a coding agent."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +13,12 @@ from engram.model.lazy import dataclass, replace
 from engram.store.protocol import Progress, Store
 
 SAVED_AFTER = 64
-"""Conversations after which it is saved how far they are staged."""
+"""The number of conversations after which progress is saved."""
 
 
 @dataclass(slots=True)
 class ChatImport:
-    """One import of an export. A conversation that was imported before is read on from where it had ended."""
+    """One import of an export. A conversation that was imported before is continued from its previous end."""
 
     store: Store
     harvester: Harvester
@@ -27,7 +27,7 @@ class ChatImport:
     def take(self, path: Path, format_: str = "") -> HarvestReport:
         """Propose the facts of every conversation, and report each. Raises `NotFound` and `InvalidInput`.
 
-        An export that ends in the middle is read up to there; the report names it, and what else is in a folder.
+        A truncated export is read up to its end; the report names it, and the other files in a folder.
         """
         if not path.exists():
             raise NotFound(f"{path} does not exist")
@@ -53,7 +53,7 @@ class ChatImport:
         return report
 
     def _take_safely(self, transcript: Transcript, source: str, report: HarvestReport, marks: Watermarks) -> int:
-        """Take one conversation; whatever it contains, the others are read. Only a store that fails stops the import."""
+        """Process one conversation; a bad one does not stop the others, and only an error of the store stops the import."""
         try:
             return self._take(transcript, source, report, marks)
         except Exception as error:
@@ -63,7 +63,7 @@ class ChatImport:
             return 0
 
     def _take(self, transcript: Transcript, source: str, report: HarvestReport, marks: Watermarks) -> int:
-        """Stage a conversation from where it had ended; returns how many watermarks are unsaved."""
+        """Stage a conversation from its previous end; returns the number of unsaved watermarks."""
         turns = list(transcript.turns)
         start = _start(marks.find_by_name(transcript.session), turns)
         if start >= len(turns):
@@ -87,7 +87,7 @@ class ChatImport:
 
 
 def _start(mark: Watermark | None, turns: Sequence[TranscriptTurn]) -> int:
-    """How many turns were staged before; 0 if the conversation went another way since."""
+    """The number of turns already staged; 0 if the conversation took another branch since."""
     position = mark.offset if mark is not None else 0
     is_same = mark is not None and 0 < position <= len(turns) and digest_of(turns[position - 1].key) == mark.digest
     return position if is_same else 0

@@ -1,5 +1,8 @@
-"""A harvest of the harnesses' stores or of the spool, one at a time: stages what is new in each session,
-and then saves how far it came (its watermark), so that the next run reads only what is new."""
+"""Harvests the harnesses' stores or the spool, one at a time.
+
+A run stages the new part of each session, and then saves the position reached (its watermark), so that the next run
+reads only newer parts.
+"""
 
 import fcntl
 import hashlib
@@ -31,30 +34,30 @@ from engram.store import hook_files
 from engram.store.protocol import Store
 
 SHARDS = 64
-"""States over which the watermarks of a harness are spread: saving one rewrites only its state."""
+"""The number of states that share the watermarks of a harness; saving one watermark rewrites only its state."""
 HARVEST, CHATS = "harvest", "import"
 """The namespaces of states: sessions of harnesses, and conversations of exports."""
 DIGEST_BLOCK_BYTES = 4096
-"""Bytes of a block that a digest covers: before the offset, and in what follows `FULLY_DIGESTED_BYTES` one of every `DIGEST_STRIDE_BYTES`."""
+"""The size of a block that a digest covers: the block before the offset and, after `FULLY_DIGESTED_BYTES`, one per `DIGEST_STRIDE_BYTES`."""
 FULLY_DIGESTED_BYTES = 64 * 1024 * 1024
-"""Bytes from the beginning that a digest covers completely; few transcripts have more."""
+"""The size up to which a digest covers everything; few transcripts are larger."""
 DIGEST_STRIDE_BYTES = 1024 * 1024
 _COMPLETE_MARK = "2:"
-"""Begins a digest of everything; an older one covers the first and the last block."""
+"""The prefix of a digest of everything; an older digest covers the first and the last block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
     """How far one session is staged.
 
-    A watermark of a session is what the session looked like (size, times, inode), the offset up to which its facts are
-    staged, and a digest of the bytes before it: a file that was truncated, replaced or rewritten is noticed, and read
-    again from its beginning. Rows of a database have no order to rely on (clocks go back, parts are added later): a
-    session that changed there is read again as a whole.
+    A watermark has the session's properties (size, times, inode), the offset up to which its facts are staged, and a
+    digest of the bytes before it. A file that was truncated, replaced or rewritten is detected, and read again from its
+    beginning. Database rows have no reliable order (clocks go back, parts are added later), so a session that changed
+    in a database is read again as a whole.
     """
 
     stamp: tuple[int, ...] = ()
-    """What the session looked like; () if it was left in the middle."""
+    """The session's properties; () if reading stopped partway."""
     offset: int = 0
     digest: str = ""
 
@@ -66,32 +69,32 @@ class Watermark:
 
     @classmethod
     def from_json(cls, value: Any) -> Self | None:
-        """A watermark as it was stored; None if it cannot be used."""
+        """The watermark of a stored value; None if the value cannot be used."""
         match value:
             case [list(stamp), int(offset), str(digest)] if offset >= 0 and all(isinstance(one, int) for one in stamp):
                 return cls(tuple(stamp), offset, digest)
         return None
 
     def to_json(self) -> list[Any]:
-        """As JSON."""
+        """The watermark as JSON."""
         return [list(self.stamp), self.offset, self.digest]
 
     def start(self, session: StoredSession) -> int:
-        """Where to go on reading: the offset, or 0 if the session is not what was read before, or may have changed anywhere."""
+        """Where to continue reading: the offset, or 0 if the session was replaced, or may have changed anywhere."""
         if not session.grows:
             return 0
         size, _, inode = session.stamp[:3]
         if size < self.offset or (self.stamp and self.stamp[2] != inode):
             return 0
         if len(self.stamp) == len(session.stamp) and self.stamp[0] == size:
-            return 0  # it was written to, and nothing was appended
+            return 0  # the file was written to, but nothing was appended
         digest = digest_before if self.digest.startswith(_COMPLETE_MARK) else _digest_of_ends
         return self.offset if digest(session.path, self.offset) == self.digest else 0
 
 
 @dataclass(slots=True)
 class Watermarks:
-    """The watermarks of one harness, or of one format of chats, as the store has them."""
+    """The watermarks of one harness, or of one chat format, as stored."""
 
     store: Store
     harness: str
@@ -113,26 +116,26 @@ class Watermarks:
         return self.find_by_name(session.name)
 
     def find_by_name(self, name: str) -> Watermark | None:
-        """The watermark of the session of this name."""
+        """The watermark of the session with this name."""
         return self._known.get(digest_of(name))
 
     def is_unchanged(self, session: StoredSession) -> bool:
-        """Whether a session is as it was when all of it was staged."""
+        """Whether a session has not changed since all of it was staged."""
         mark = self.of(session)
         return mark is not None and mark.stamp == session.stamp
 
     def note(self, session: StoredSession, mark: Watermark) -> int:
-        """Remember how far a session is staged, to be saved; returns how many are unsaved."""
+        """Record how far a session is staged, without saving it yet; returns the number of unsaved watermarks."""
         return self.note_named(session.name, mark)
 
     def note_named(self, name: str, mark: Watermark) -> int:
-        """Remember how far the session of this name is staged, to be saved; returns how many are unsaved."""
+        """Record how far the session with this name is staged, without saving it yet; returns the number of unsaved watermarks."""
         key = digest_of(name)
         self._known[key] = self._unsaved[key] = mark
         return len(self._unsaved)
 
     def save(self) -> None:
-        """Save what was noted; durable when it returns."""
+        """Save the recorded watermarks; they are durable on return."""
         shards: defaultdict[int, dict[str, Any]] = defaultdict(dict)
         for key, mark in self._unsaved.items():
             shards[int(key[:4], 16) % SHARDS][key] = mark.to_json()
@@ -145,7 +148,7 @@ class Watermarks:
 
 
 def digest_before(path: Path, offset: int) -> str:
-    """A digest of what a file has before an offset; of a very long one, of samples of its later part."""
+    """A digest of a file's content before an offset; for a very long file, of samples of its later part."""
     found = hashlib.sha256()
     with reading(path) as file:
         for begin in range(0, min(offset, FULLY_DIGESTED_BYTES), DIGEST_STRIDE_BYTES):
@@ -157,7 +160,7 @@ def digest_before(path: Path, offset: int) -> str:
 
 
 def _digest_of_ends(path: Path, offset: int) -> str:
-    """The digest that was stored before: of the first bytes of a file and of those just before an offset."""
+    """The older form of digest: of a file's first bytes and of those just before an offset."""
     with reading(path) as file:
         head = file.read(min(DIGEST_BLOCK_BYTES, offset))
         file.seek(max(0, offset - DIGEST_BLOCK_BYTES))
@@ -166,32 +169,32 @@ def _digest_of_ends(path: Path, offset: int) -> str:
 
 
 def digest_of(text: str) -> str:
-    """A digest that stands for a name in a state, which holds no text of users."""
+    """A digest used in place of a name in a state, which must not contain users' text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 ALL = "all"
 SAVED_AFTER = 64
-"""Sessions after which the watermarks are saved; a crash repeats at most the work since, and proposes nothing twice."""
+"""The number of sessions after which watermarks are saved; a crash repeats at most the later work, and proposes nothing twice."""
 SAVED_BYTES = 32 * 1024 * 1024
-"""Bytes of one transcript after which its watermark is saved."""
+"""The number of bytes of one transcript after which its watermark is saved."""
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class HarvestSelection:
-    """Which sessions are harvested."""
+    """The sessions to harvest."""
 
     harnesses: Sequence[str]
     root: Path | None = None
     """A folder or file to read instead of the harness's own store."""
     since: datetime | None = None
-    """Only sessions that were active since then."""
+    """Only sessions that were active since this time."""
     project: Path | None = None
     """Only sessions in this folder and below it."""
     is_mixed: bool = False
-    """Whether files of several harnesses may be in the folder, so that each file is looked at."""
+    """Whether the folder may have files of several harnesses, so that each file must be checked."""
 
 
 @dataclass(slots=True)
@@ -203,7 +206,7 @@ class HarvestRun:
     progress: Progress
 
     def harvest(self, selection: HarvestSelection) -> HarvestReport:
-        """Stage what is new in the wanted sessions, oldest first, and report it."""
+        """Stage the new parts of the selected sessions, oldest first, and report them."""
         report = HarvestReport()
         found = [self._harvest(harness, selection, report) for harness in selection.harnesses]
         if selection.root is None and not any(found):
@@ -214,7 +217,7 @@ class HarvestRun:
         return report
 
     def _harvest(self, harness: str, selection: HarvestSelection, report: HarvestReport) -> bool:
-        """Harvest the sessions of one harness; whether it has any."""
+        """Harvest the sessions of one harness; returns whether it has any."""
         reader, marks, problems = reader_of(harness), Watermarks.load(self.store, harness), Problems()
         found = _find_sessions(reader, selection.root or default_root(harness), problems)
         if selection.root is not None and not found:
@@ -248,7 +251,7 @@ class HarvestRun:
                 return
             self._stage(session, reading, marks, report)
         except Exception as error:
-            # Whatever one session contains, the others are read; a store that fails would fail for them, too.
+            # A bad session does not stop the others; an error of the store would affect all of them.
             if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
                 raise
             problems = Problems()
@@ -269,14 +272,14 @@ class HarvestRun:
 
 @dataclass(slots=True)
 class _WatermarkSaver:
-    """Saves the watermark of a very long transcript while it is read."""
+    """Saves the watermark of a very long transcript while reading it."""
 
     session: StoredSession
     marks: Watermarks
     saved: int
 
     def save_progress(self, position: int) -> None:
-        """Save it, if much was read since it was saved last."""
+        """Save the watermark if enough was read since the last save."""
         if self.session.grows and position - self.saved >= SAVED_BYTES:
             self.marks.note(self.session, Watermark.of(self.session, position, is_complete=False))
             self.marks.save()
@@ -284,7 +287,7 @@ class _WatermarkSaver:
 
 
 def _find_sessions(reader: Reader, root: Path, problems: Problems) -> list[StoredSession]:
-    """The sessions below a folder, as far as they are found; what stops the search is reported."""
+    """The sessions found below a folder; an error that stops the search is reported."""
     found: list[StoredSession] = []
     try:
         found.extend(reader.sessions(root, problems))
@@ -294,7 +297,7 @@ def _find_sessions(reader: Reader, root: Path, problems: Problems) -> list[Store
 
 
 def _is_selected(session: StoredSession, reader: Reader, selection: HarvestSelection) -> bool:
-    """Whether a session is to be harvested. One that cannot be read is, so that the reason is reported."""
+    """Whether to harvest a session. An unreadable one is selected, so that the reason is reported."""
     if selection.since is not None and session.modified < selection.since:
         return False
     try:
@@ -324,7 +327,10 @@ def _is_below(directory: str, project: Path) -> bool:
 
 
 def harnesses_of(harness: str | Sequence[str], path: Path | None) -> tuple[str, ...]:
-    """The harnesses named, or those whose sessions a path holds. Raises `InvalidInput` for an unknown one or an unclear path."""
+    """The harnesses named, or those whose sessions a path holds.
+
+    Raises `InvalidInput` for an unknown one or an unclear path.
+    """
     named = (harness,) if isinstance(harness, str) else tuple(harness)
     for name in named:
         if name != ALL:
@@ -342,7 +348,7 @@ def harnesses_of(harness: str | Sequence[str], path: Path | None) -> tuple[str, 
 
 
 def _in_home(path: Path) -> str:
-    """A path as people write it: with `~` for their home."""
+    """A path in the usual notation, with `~` for the home folder."""
     home = home_of()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
@@ -351,7 +357,7 @@ TRANSCRIPT_SUFFIX = ".jsonl"
 
 
 def harvest_spooled(run: HarvestRun, root: Path, seconds: float | None = None) -> HarvestReport:
-    """Harvest the waiting sessions of a home, at least one; what is not reached in time waits on."""
+    """Harvest the waiting sessions of a home, at least one; those not reached in time keep waiting."""
     report, started = HarvestReport(), time.monotonic()
     for claim in hook_files.claim_waiting(root):
         try:
@@ -373,7 +379,7 @@ def _harvest_entry(run: HarvestRun, entry: hook_files.SpoolEntry) -> HarvestRepo
 
 
 def _is_transcript(path: Path) -> bool:
-    """Whether a path can be a transcript; one that no file can have, such as a name that is too long, is none."""
+    """Whether a path can be a transcript; an impossible path, such as one with a name that is too long, cannot."""
     try:
         return path.is_absolute() and path.suffix == TRANSCRIPT_SUFFIX and path.is_file()
     except (OSError, ValueError):
@@ -381,16 +387,18 @@ def _is_transcript(path: Path) -> bool:
 
 
 LOCK_NAME = "harvest.lock"
-"""The file below `state/`."""
+"""The name of the lock file in `state/`."""
 _LOCK_PAUSE = 0.1
 
 
 @contextmanager
 def harvest_lock(root: Path, *, seconds: float) -> Iterator[bool]:
-    """Harvest alone; false in the block if another process still harvests after so many seconds. The lock ends with its process.
+    """Hold the harvest lock; yields False if another process still has it after `seconds`.
 
-    Two that read the same sessions would propose nothing twice, but each would report all of it. Where the home cannot be written, or its
-    file system has no locks, that is what happens.
+    The lock ends with its process.
+
+    Without it, two processes that read the same sessions would propose nothing twice, but each would report everything.
+    That happens if the home is not writable, or its file system has no locks.
     """
     try:
         (root / "state").mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Cuts the stream of a transcript's turns into windows that are judged at once, each with the turns before it.
-What is not the person's own (pasted logs, traces, diffs, code: `data/pasted.txt`) is blanked out before."""
+Pasted text (logs, traces, diffs, code: `data/pasted.txt`) is blanked out first.
+"""
 
 import re
 from collections import OrderedDict, deque
@@ -16,19 +17,19 @@ from engram.sessions.observations import make_storable
 
 _DATA = Path(__file__).parent / "data" / "pasted.txt"
 MAX_OUTPUT_LINES = 4_000
-"""Lines that tools returned which are remembered, the latest ones."""
+"""The number of tool output lines to remember; the latest are kept."""
 MAX_RESULT_CHARS = 200_000
-"""Characters of a tool's result that are remembered."""
+"""The number of characters of a tool's result to remember."""
 _MIN_OUTPUT_CHARS = 24
-"""Characters; a shorter line may be the same by chance."""
+"""Shorter lines may be equal by chance."""
 _LOOKED_AT = 240
-"""Characters at the beginning of a line that are looked at; a hostile line could make more of them slow."""
+"""The number of characters at the start of a line that are checked; more would make a hostile line slow."""
 _MAX_PASTED_GAP = 2
-"""Lines between two pasted ones that belong to what was pasted."""
+"""The most lines between two pasted ones that also count as pasted."""
 
 
 class ToolOutputLines:
-    """The lines that tools returned lately. A person who pastes one did not say it."""
+    """The latest lines of tool output. A person who pastes one did not write it."""
 
     __slots__ = ("_lines",)
 
@@ -50,10 +51,10 @@ class ToolOutputLines:
 
 
 def pasted_lines(content: str, echoes: ToolOutputLines) -> list[bool]:
-    """For each line of a turn, whether it was pasted.
+    """Whether each line of a turn was pasted.
 
-    `data/pasted.txt` lists how such lines begin. Fenced code, quoted lines and mails are left out where sentences are
-    read (`extraction.clauses`).
+    `data/pasted.txt` lists the beginnings of such lines. Fenced code, quoted lines and mails are removed later, when
+    sentences are read (`extraction.clauses`).
     """
     lines = content.split("\n")
     pasted = [bool(_printed_pattern().match(line[:_LOOKED_AT])) or line in echoes for line in lines]
@@ -72,7 +73,10 @@ def own_words(content: str, pasted: Sequence[bool]) -> str:
 
 
 def _blank_pasted(line: str, is_pasted: bool, introduces: bool) -> str:
-    """A line, blanked if it was pasted. One that introduces what was pasted ends here: what comes after it is the person's again."""
+    """A line, blanked if it was pasted.
+
+    A line that introduces pasted text ends with a full stop, because the person's own words follow.
+    """
     if is_pasted:
         return "\n" * len(line)
     bare = line.rstrip()
@@ -87,11 +91,11 @@ def _printed_pattern() -> re.Pattern[str]:
 MAX_CONTEXT_TURNS = 6
 """Turns before a window that explain what it refers to."""
 MAX_WINDOW_TURNS = 8
-"""The user's turns of a window."""
+"""The number of user turns in a window."""
 MAX_TURN_CHARS = 100_000
-"""Characters of a turn that are read; a longer one is a pasted document."""
+"""The number of characters of a turn that are read; a longer turn is a pasted document."""
 MAX_ANSWER_CHARS = 1_000
-"""Characters at the end of an assistant's turn that are read to understand the next one."""
+"""The number of characters at the end of an assistant's turn that are read to understand the next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +104,11 @@ class RedactedTurn:
 
     turn: TranscriptTurn
     words: str
-    """The turn's content without what was pasted; every character has its place in the content."""
+    """The turn's content with pasted text blanked out; characters keep their positions."""
 
     @classmethod
     def of(cls, turn: TranscriptTurn, echoes: ToolOutputLines) -> "RedactedTurn":
-        """A turn as it may be stored, cut if it is very long."""
+        """The turn in the form that may be stored, cut if it is very long."""
         is_user = turn.role == "user"
         kept = turn.content[:MAX_TURN_CHARS] if is_user else turn.content[-MAX_ANSWER_CHARS:]
         content = make_storable(redact(kept)[0])
@@ -112,7 +116,7 @@ class RedactedTurn:
 
 
 def _words(raw: str, content: str, echoes: ToolOutputLines) -> str:
-    """The words of a turn that are the person's own. What a tool returned is compared with it as it was, before its secrets were redacted."""
+    """The person's own words in a turn. The raw text is compared with tool output, before its secrets are redacted."""
     pasted = pasted_lines(raw, echoes)
     if len(pasted) != content.count("\n") + 1:
         pasted = pasted_lines(content, echoes)
@@ -121,26 +125,26 @@ def _words(raw: str, content: str, echoes: ToolOutputLines) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TurnWindow:
-    """Turns that are judged together, and those before them, which only explain."""
+    """Turns that are judged together, and earlier turns for context only."""
 
     before: Sequence[RedactedTurn]
     turns: Sequence[RedactedTurn]
 
     @property
     def position(self) -> int:
-        """How far the transcript is read with this window."""
+        """The transcript position up to which this window reads."""
         return max(heard.turn.position for heard in self.turns)
 
     @property
     def user_turn_count(self) -> int:
-        """How many of its turns are the user's."""
+        """The number of user turns in the window."""
         return sum(heard.turn.role == "user" for heard in self.turns)
 
 
 def windows(
     turns: Iterable[TranscriptTurn], start: int, day_of: Callable[[TranscriptTurn], Hashable]
 ) -> Iterator[TurnWindow]:
-    """The turns after `start`, in windows of one day. What tools returned is only compared with what the user pastes."""
+    """The turns after `start`, in windows of one day. Tool output is only used to detect pasted text."""
     before: deque[RedactedTurn] = deque(maxlen=MAX_CONTEXT_TURNS)
     gathered: list[RedactedTurn] = []
     for heard in _redact_turns(turns):
@@ -173,5 +177,8 @@ def _redact_turns(turns: Iterable[TranscriptTurn]) -> Iterator[RedactedTurn]:
 
 
 def _is_full(gathered: Sequence[RedactedTurn], turn: TranscriptTurn) -> bool:
-    """Whether a turn of the user would be one too many. An answer is added: it may end in the question the next one answers."""
+    """Whether the window has no room for another user turn.
+
+    An assistant's turn still fits: it may end in a question that the next one answers.
+    """
     return turn.role == "user" and sum(heard.turn.role == "user" for heard in gathered) >= MAX_WINDOW_TURNS
