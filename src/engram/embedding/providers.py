@@ -1,7 +1,9 @@
-"""Embedders outside the package, each an extra: `fastembed` (ONNX, on this machine), and any server that speaks OpenAI's
-`POST /embeddings` (OpenAI, Ollama, vLLM, LM Studio, …).
+"""External embedders, each an extra: `fastembed` (ONNX, on this machine), and any server with OpenAI's `POST
+/embeddings`.
 
-The key is read from the environment, never from a file of the store; a local server needs none."""
+Such servers include OpenAI, Ollama, vLLM and LM Studio. The key is read from the environment, never from a file of the
+store; a local server needs none.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ __all__ = ["FastembedEmbedder", "OpenAIEmbedder"]
 
 
 class FastembedEmbedder:
-    """Any text model fastembed knows; fastembed fetches and caches its weights at first use."""
+    """Any text model that fastembed supports; fastembed downloads and caches its weights on first use."""
 
     def __init__(self, model: str) -> None:
         self._model_name = model
@@ -32,12 +34,12 @@ class FastembedEmbedder:
 
     @property
     def name(self) -> str:
-        """Model and vector length: two dimensions of one model never mix."""
+        """Model and vector length, so that vectors of different lengths are never mixed."""
         return f"fastembed:{self._model_name}-{self.dim}"
 
     @cached_property
     def dim(self) -> int:
-        """Length of the model's vectors, learnt from one embedding."""
+        """The length of the model's vectors, determined from one embedding."""
         return len(self._run(["dimension"])[0])
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -112,12 +114,12 @@ class OpenAIEmbedder:
 
     @property
     def name(self) -> str:
-        """Model and vector length. The address is not part of it: a server may move, its vectors stay the same."""
+        """Model and vector length. The address is not part of it because vectors stay the same if a server moves."""
         return f"openai:{self._model}-{self.dim}"
 
     @cached_property
     def dim(self) -> int:
-        """Length of the model's vectors, learnt from one request."""
+        """The length of the model's vectors, determined from one request."""
         return len(self._request(["dimension"])[0])
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -185,7 +187,7 @@ def _httpx() -> Any:
 
 
 def _openai_key(base_url: str) -> str | None:
-    """OpenAI's own key goes to OpenAI alone, never to another server named in a setting."""
+    """OpenAI's own key, which is sent only to OpenAI, never to another server named in a setting."""
     host = base_url.split("//", 1)[1].split("/", 1)[0]
     return os.environ.get(FALLBACK_KEY_VARIABLE) if host == "api.openai.com" else None
 
@@ -195,7 +197,7 @@ def _is_passing(status: int) -> bool:
 
 
 def _pauses() -> Iterator[float]:
-    """No pause before the first attempt, then doubling ones."""
+    """The pauses before each attempt: none before the first, then doubling."""
     yield 0
     for retry in range(ATTEMPTS - 1):
         yield min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**retry)
@@ -206,11 +208,11 @@ def _sendable(text: str) -> str:
 
 
 def _vectors(answer: object, expected: int, url: str) -> list[list[float]]:
-    """The vectors of an answer in the order of the texts, checked in shape."""
+    """The vectors of a response in the order of the texts, with their shape checked."""
     malformed = EmbedderError(f"{url} did not return {expected} embeddings; is it an embeddings server?")
     try:
         items = answer["data"]  # type: ignore[index]
-        # Some servers leave the index out; they answer in order.
+        # Some servers omit the index; they answer in order.
         placed = sorted((int(item.get("index", place)), place) for place, item in enumerate(items))
         vectors = [[float(value) for value in items[place]["embedding"]] for _, place in placed]
     except (AttributeError, KeyError, TypeError, ValueError) as error:

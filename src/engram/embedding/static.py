@@ -1,6 +1,6 @@
-"""The bundled model: one vector per word piece, summed. No network, no model runtime, milliseconds to load.
+"""The bundled model: one vector per word piece, summed. It needs no network or model runtime and loads in milliseconds.
 
-How it is made: training/distill_embedder.py. What it can and cannot do, measured: docs/embedders.md.
+training/distill_embedder.py creates it; docs/embedders.md has measurements of its quality.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ __all__ = ["StaticEmbedder"]
 
 NAME = "static-minilm-256-v2"
 DIMENSIONS = 256
-# A static vector is a sum: past this much text it only says "some English".
+# A static vector is a sum: with more text than this it only says "some English".
 TOKENS_READ = 2_000
-# No token is longer in practice, so text past this need not even be split into words.
+# No token is longer in practice, so text beyond this need not be split into words.
 CHARACTERS_READ = 20 * TOKENS_READ
-# Statements are shorter; longer texts are read again.
+# Longer texts are not cached; statements are shorter.
 CACHED_CHARACTERS = 600
 # Texts summed at once: the gathered rows stay inside the processor's cache.
 TEXTS_AT_ONCE = 32
 
 
 class StaticEmbedder:
-    """Embeds with the matrix shipped in the package; only the rows a text touches are read from disk."""
+    """Embeds with the bundled matrix; only the rows that a text needs are read from disk."""
 
     name = NAME
     dim = DIMENSIONS
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """One unit row per text; zero where no word of it is known."""
+        """One unit row per text; zero if none of its words is known."""
         return unit_rows(self.sum_texts(texts))
 
     def sum_texts(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The same before rows are brought to length one: how long a row is says how much its text tells."""
+        """The same before normalisation: the length of a row shows how informative its text is."""
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         if len(places) < len(texts):  # the chunks of a document may repeat one
             repeated: npt.NDArray[np.float32] = self.sum_texts(list(places))[[places[text] for text in texts]]
@@ -65,7 +65,7 @@ class StaticEmbedder:
         return scaled
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens the text has, whole, without the limit on what is embedded."""
+        """The number of tokens of the whole text, without the limit for embedding."""
         return count_tokens(text)
 
     def _sum_into(self, out: npt.NDArray[np.float32], rows: Sequence[Sequence[int]]) -> None:
@@ -108,4 +108,4 @@ def _read_rows(text: str) -> Sequence[int]:
 
 
 _cached_rows = lru_cache(maxsize=1024)(_read_rows)
-"""A statement is embedded for its type, for its neighbours and to be stored."""
+"""Cached because a statement is embedded for its type, for its neighbours and for storage."""

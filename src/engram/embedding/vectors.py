@@ -1,7 +1,8 @@
-"""What every embedding provider offers, the error they raise, and every matrix product of vectors in the package, each small enough for one thread.
+"""The interface of embedding providers, normalisation of vectors, and matrix products small enough for one thread.
 
-OpenBLAS splits a product over all processors from some size on, and its threads then spin for a while in case another one follows.
-Next to the short work of a search that costs more than it saves, most of all where others need the processors too.
+OpenBLAS distributes larger products over all processors, and its threads then spin for a while in case another product
+follows. In the short work of a search this costs more than it saves, especially if other programs need the processors
+too.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose dot product is their likeness.
+    """Turns texts into vectors whose dot product is their similarity.
 
-    `name` identifies model and version: vectors of two names lie in different spaces and never mix.
+    `name` identifies model and version: vectors with different names are in different spaces and must not be mixed.
     """
 
     @property
@@ -42,7 +43,9 @@ class Embedder(Protocol):
 
 
 def unit_rows(rows: Vectors) -> Vectors:
-    """The rows scaled to unit length, in place; zero rows stay zero. Raises `EmbedderError` for a row that has no finite length."""
+    """Scale the rows to unit length, in place; zero rows stay zero. Raises `EmbedderError` for a row without a finite
+    length.
+    """
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -64,15 +67,15 @@ if TYPE_CHECKING:
 
 
 SCORED_AT_ONCE = 400_000
-"""Numbers of a matrix that OpenBLAS multiplies with a vector on one thread."""
+"""The size of a matrix that OpenBLAS multiplies with a vector on one thread."""
 SCORED_ON_ONE_THREAD = 4_000_000
-"""Numbers of a matrix from which on several threads save more than a millisecond: some 16,000 vectors."""
+"""The size of a matrix from which several threads save more than a millisecond: about 16,000 vectors."""
 MULTIPLIED_AT_ONCE = 250_000
-"""Multiplications of a product of matrices that it does on one thread."""
+"""The number of multiplications of a matrix product that OpenBLAS does on one thread."""
 
 
 def dot(left: Any, right: Any) -> Any:
-    """`left @ right`, without the warnings that OpenBLAS now and then raises for finite numbers.
+    """`left @ right`, without the warnings that OpenBLAS sometimes raises for finite numbers.
 
     Raises `EmbedderError` if the product has values that are not finite.
     """
@@ -135,7 +138,7 @@ def multiply(rows: Floats, weights: Floats) -> Floats:
 
 
 def cross_products(batches: Floats) -> Floats:
-    """The product of each two rows of a batch, for each batch."""
+    """The products of all pairs of rows within each batch."""
     import numpy as np
 
     _, rows, size = batches.shape

@@ -1,8 +1,9 @@
-"""The bundled vocabulary and its vectors without numpy: cuts a text into word pieces and embeds a few words in milliseconds, for programs that start at every prompt.
+"""The bundled vocabulary and its vectors without numpy: splits a text into word pieces and embeds a few words in
+milliseconds.
 
-Written here rather than taken from the `tokenizers` package because a cold start decides: importing that
-package and loading its 30,000-entry JSON took 92 ms, this module and its first sentence 49 ms, most of which are
-standard-library imports (medians of 20 fresh processes each, taken in turn on a busy machine).
+It is for programs that start at every prompt, and replaces the `tokenizers` package because cold starts matter:
+importing that package and loading its 30,000-entry JSON took 92 ms, this module and its first sentence 49 ms, most of
+which are standard-library imports (medians of 20 fresh processes each, alternating on a busy machine).
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ __all__ = ["BITS", "PlainTable", "code_of_bytes", "code_of_values", "count_token
 
 DATA = Path(__file__).parent / "data"
 
-# The teacher's own limit: a longer run of letters is a key or a blob, and has no meaning to embed.
+# The teacher's own limit: a longer run of letters is a key or a blob, without a meaning to embed.
 LONGEST_WORD = 100
-# Keys and blobs cost about one token for three characters in the tokenizers of language models.
+# Keys and blobs take about one token for three characters in the tokenizers of language models.
 BLOB_CHARACTERS_PER_TOKEN = 3
-# Words stay cached until this many are known; a store of 100,000 memories knows fewer.
+# Words stay cached until there are this many; a store of 100,000 memories has fewer.
 CACHED_WORDS = 200_000
-# A search of the file costs about 7 µs: up to here all of them together cost less than splitting it into lines.
+# A search of the file takes about 7 µs: up to this many cost less than splitting the file into lines.
 SEARCHED_PIECES = 200
 
 _PUNCTUATION = r"!-/:-@\[-`{-~"
@@ -50,7 +51,7 @@ _HAN = (
 
 
 class _Characters(dict[int, str | None]):
-    """What each character becomes, worked out when first met (for `str.translate`)."""
+    """The replacement of each character, computed on first use (for `str.translate`)."""
 
     def __missing__(self, code: int) -> str | None:
         character = chr(code)
@@ -59,7 +60,7 @@ class _Characters(dict[int, str | None]):
 
 
 def _plain(character: str, category: str) -> str | None:
-    """Marks and controls vanish; Han, punctuation and symbols stand alone; the rest stays."""
+    """Marks and controls are removed; Han, punctuation and symbols become separate words; the rest is unchanged."""
     if character.isspace():
         return " "
     if category == "Mn" or category[0] == "C":
@@ -85,8 +86,8 @@ def _normalise(text: str) -> str:
 class Vocabulary:
     """Every known piece and its row in the bundled matrix.
 
-    A cold start asks for a dozen words, so the sorted file is searched as it lies; only when many are asked for is it
-    worth the 2 ms to split it into lines.
+    A cold start looks up a dozen words, so the sorted file is searched in place; it is split into lines, which takes 2
+    ms, only after many lookups.
     """
 
     def __init__(self, file: Path) -> None:
@@ -99,7 +100,7 @@ class Vocabulary:
         return len(self._bytes) // self._step
 
     def row(self, piece: str) -> int | None:
-        """The row of a piece, None when it is not known."""
+        """The row of a piece; None if it is unknown."""
         wanted = piece.encode().ljust(self.width)
         if len(wanted) > self.width:
             return None
@@ -126,7 +127,7 @@ def vocabulary() -> Vocabulary:
 
 
 def _pieces(word: str) -> Iterator[int]:
-    """The rows of the longest known pieces from left to right; -1 and nothing more where none fits."""
+    """The rows of the longest known pieces from left to right; ends with -1 if none fits."""
     known = vocabulary()
     start, size = 0, len(word)
     while start < size:
@@ -143,7 +144,7 @@ def _pieces(word: str) -> Iterator[int]:
 
 
 class WordRows(dict[str, tuple[int, ...]]):
-    """Word → its rows, filled when asked; empty for a word the vocabulary cannot spell."""
+    """Word → its rows, computed on first use; empty for a word the vocabulary cannot spell."""
 
     def __missing__(self, word: str) -> tuple[int, ...]:
         row = vocabulary().row(word)
@@ -165,7 +166,7 @@ word_rows = WordRows()
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens the text has; what the vocabulary cannot spell counts by its characters."""
+    """The number of tokens of the text; text that the vocabulary cannot spell counts by its characters."""
     text = _normalise(text)
     total = len(_PUNCTUATION_MARK.findall(text))
     for word, times in Counter(_WORD.findall(text)).items():
@@ -181,7 +182,7 @@ def _count_pieces(word: str) -> int:
 
 BITS = 256
 _HEADER = 128
-"""Bytes before the numbers in numpy's files; `distill_embedder.py` writes them so, and a test compares."""
+"""The number of header bytes in numpy's files as `distill_embedder.py` writes them; a test checks it."""
 _SIGNS = bytes(0x31 if value >= 128 else 0x30 for value in range(256))
 
 
@@ -196,16 +197,16 @@ def code_of_values(vector: Iterable[float]) -> int:
 
 
 def unit(vector: Sequence[float]) -> array[float]:
-    """The vector at length one; zero stays zero."""
+    """The vector scaled to length one; zero stays zero."""
     length = sqrt(sum(map(mul, vector, vector)))
     return array("f", [value / length for value in vector] if length else vector)
 
 
 class PlainTable:
-    """The bundled table, read row by row.
+    """The bundled table, read row by row as words need it.
 
-    The table is read where a word needs it. A vector's code is the sign of each of its 256 numbers as one integer: two
-    codes are compared with one XOR, and the share of equal bits tells the angle between the vectors.
+    A vector's code is the sign of each of its 256 numbers as one integer: two codes are compared with one XOR, and the
+    share of equal bits gives the angle between the vectors.
     """
 
     @cached_property
@@ -217,7 +218,7 @@ class PlainTable:
         return memoryview(_map_file("scales.npy"))[_HEADER:].cast("f")
 
     def embed(self, text: str, most: int = 400) -> array[float]:
-        """The unit vector of a text, as `StaticEmbedder.embed` computes it, of its first words."""
+        """The unit vector of the first words of a text, as `StaticEmbedder.embed` computes it."""
         return unit(self.sum_words(words(translate(text))[:most]))
 
     def sum_words(self, read: Iterable[str]) -> list[float]:

@@ -25,7 +25,7 @@ from engram.text.display import quote_text, safe_word
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A memory that a walk reached: from which seed, over which memories and relations."""
+    """A memory that a walk reached: its seed, and the path and relations to it."""
 
     seed: str
     id: str
@@ -33,7 +33,7 @@ class Step:
     path: tuple[str, ...]
     """Ids from the seed to the memory, both included."""
     types: tuple[str, ...]
-    """The relation of each hop."""
+    """The relation type of each hop."""
     score: float
     """The product of the weights along the path."""
     forward: tuple[bool, ...] = ()
@@ -42,7 +42,7 @@ class Step:
 
 @dataclass(slots=True)
 class _SeedWalk:
-    """One seed's walk: the memories it has reached, and the last level of them."""
+    """The walk from one seed: the memories it has reached, and the last level of them."""
 
     level: list[Step]
     wanted: int
@@ -51,11 +51,15 @@ class _SeedWalk:
 
     @property
     def can_advance(self) -> bool:
-        """Whether it goes deeper: a seed that has reached enough does not, because what is nearer comes first anyway."""
+        """Whether the walk continues. It ends when it has reached enough memories, because nearer ones come first
+        anyway.
+        """
         return bool(self.level) and len(self.found) < self.wanted
 
     def advance(self, links: Mapping[str, Sequence[Link]]) -> None:
-        """Reach the next level; of several paths to a memory the heaviest counts, then the first by name."""
+        """Reach the next level; of several paths to a memory the one with the highest weight counts, then the first by
+        name.
+        """
         onward = [
             (-step.score * link.weight, step.path, link.target, link.type, not link.forward, number, link)
             for number, step in enumerate(self.level)
@@ -86,7 +90,8 @@ def _onward(step: Step, link: Link) -> Step:
 
 
 def walk(store: Store, seeds: Sequence[str], hops: Hops, depth: int, per_seed: int) -> list[Step]:
-    """Memories linked to these, nearest first: each once per seed, by its shortest, then heaviest path.
+    """Memories linked to the seeds, nearest first: each once per seed, by its shortest path, then the one with the
+    highest weight.
 
     Only memories that pass the filters are reached and traversed. A seed is not reached from itself.
 
@@ -98,7 +103,7 @@ def walk(store: Store, seeds: Sequence[str], hops: Hops, depth: int, per_seed: i
         if not going:
             break
         by_source: dict[str, list[Link]] = {}
-        # A seed needs at most as many neighbours of one memory as it has reached already and still misses.
+        # A seed needs no more neighbours of one memory than the number it has reached plus the number still missing.
         for link in store.links(sorted({step.id for one in going for step in one.level}), hops, per_seed + 1):
             by_source.setdefault(link.source, []).append(link)
         for one in going:
@@ -115,13 +120,13 @@ class ReachedMemory:
     path: tuple[str, ...]
     """Ids from the start to the memory, both included."""
     relations: tuple[str, ...]
-    """The relation of each hop."""
+    """The relation type of each hop."""
     score: float
     """The product of the weights along the path."""
     forward: tuple[bool, ...] = ()
-    """Whether each hop goes the way its relation points."""
+    """Whether each hop follows the direction of its relation."""
     seeds: tuple[str, ...] = ()
-    """The starts it was reached from, the one of the path first."""
+    """The seeds it was reached from, the one of the path first."""
 
 
 def merge_steps(steps: Iterable[Step], limit: int) -> list[tuple[Step, tuple[str, ...]]]:
@@ -154,7 +159,7 @@ def _lines(reached: Sequence[ReachedMemory], memories: Mapping[str, Memory]) -> 
 
 
 def _name_step(memory_id: str, memories: Mapping[str, Memory], shown: set[str]) -> str:
-    """The id, with type and text where the memory is named for the first time."""
+    """The id, with type and text at its first mention."""
     name, memory = safe_word(memory_id), memories.get(memory_id)
     if memory is None or memory_id in shown:
         return name
@@ -163,7 +168,7 @@ def _name_step(memory_id: str, memories: Mapping[str, Memory], shown: set[str]) 
 
 
 def _arrow(one: ReachedMemory) -> str:
-    """The last hop; an unknown relation from somebody else's file is quoted."""
+    """The arrow for the last hop; an unknown relation from another person's file is quoted."""
     word = one.relations[-1]
     shown = word if is_known(word) else quote_text(word)
     return f"—{shown}→" if one.forward[-1:] != (False,) else f"←{shown}—"
@@ -171,11 +176,11 @@ def _arrow(one: ReachedMemory) -> str:
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384
-"""The most characters of JSON a relation may carry."""
+"""The maximum length in characters of a relation's metadata as JSON."""
 
 
 def check_weight(weight: Any) -> float:
-    """The weight as a float; raises `InvalidInput` for one outside the range of weights."""
+    """The weight as a float; raises `InvalidInput` if it is out of range."""
     if not _is_number(weight) or not MIN_WEIGHT <= weight <= MAX_WEIGHT:
         raise InvalidInput(
             f"weight {weight!r} must be a number above 0, from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is usual"
@@ -240,7 +245,7 @@ def _is_number(value: Any) -> bool:
 LINKABLE = ("active", "dormant", "candidate", "archived")
 """The statuses a relation may connect; a superseded memory counts as its successor."""
 METADATA = "metadata"
-"""The key under which a link stores its caller's own data."""
+"""The key under which a link stores the caller's own data."""
 ScopeLike = str | Sequence[str] | None
 StatusLike = str | Sequence[str] | None
 
@@ -257,7 +262,7 @@ class Graph:
     store: Store
     clock: Callable[[], datetime]
     refuse_secrets: Callable[[object, str], None] = _accept
-    """Called with what is written with a relation, its reason and its metadata, and the name of each; raises for a secret."""
+    """Called with each text written with a relation (its reason and metadata) and its name; raises for a secret."""
 
     # -- writing
 
@@ -313,13 +318,14 @@ class Graph:
         reason: str = "",
         scopes: Scopes = None,
     ) -> Memory:
-        """Remove the relations from `source` to `target`, of one type or all; returns the source. Raises `NotFound` where there is none.
+        """Remove the relations from `source` to `target`, of one type or all; returns the source. Raises `NotFound` if
+        there are none.
 
         `scopes` are as for `relate`.
         """
         one, other = find_memory(self.store, source, scopes, to_change=True), self.store.get(target, scopes)
         if other is None:
-            # A link to a purged memory can be removed; one to a memory of another owner is not the caller's to see.
+            # A link to a purged memory can be removed; the caller cannot see one to another owner's memory.
             names = set() if self.store.owner_of(target) is not None else {target}
         else:
             names = self._versions(self._successor(other, LINKABLE, scopes)) | {target, other.id}
@@ -356,10 +362,11 @@ class Graph:
         status: StatusLike = LIVE_STATUSES,
         scope: ScopeLike = None,
     ) -> list[ReachedMemory]:
-        """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
+        """The memories linked to a memory, nearest first, then by weight; each once, by its shortest path with the
+        highest weight.
 
-        A walk passes only through memories of this status and scope, and starts at one visible from there. A superseded
-        memory counts as its successor.
+        A walk passes only through memories of this status and scope, and starts at one that is visible there. A
+        superseded memory counts as its successor.
         """
         most = checked_limit(limit)
         return self.traverse_many(
@@ -380,9 +387,9 @@ class Graph:
         status: StatusLike = LIVE_STATUSES,
         scope: ScopeLike = None,
     ) -> list[ReachedMemory]:
-        """The same from several memories. One that is reached from more than one comes once, by its best path.
+        """The same from several memories. One that is reached from more than one is returned once, by its best path.
 
-        `Reached.seeds` says from which. A seed that another one leads to is among the answers.
+        `Reached.seeds` has its seeds. A seed that is reached from another one is among the results.
         """
         depth = checked_limit(max_depth, "max_depth", 10)
         per_seed, total = checked_limit(limit_per_seed, "limit_per_seed"), checked_limit(total_limit, "total_limit")
@@ -414,7 +421,7 @@ class Graph:
         return [
             ReachedMemory(found[step.id], step.depth, step.path, step.types, step.score, step.forward, seeds)
             for step, seeds in best
-            # A file edited by hand a moment ago may differ from the index.
+            # A file edited by hand just now may differ from the index.
             if step.id in found and (statuses is None or found[step.id].status in statuses)
         ]
 
@@ -434,7 +441,7 @@ class Graph:
         return memory
 
     def _successor(self, memory: Memory, statuses: tuple[str, ...] | None, scopes: Scopes = None) -> Memory:
-        """The first successor of a superseded memory that has one of these statuses; the memory itself where none has."""
+        """The first successor of a superseded memory with one of these statuses; the memory itself if there is none."""
         later: Memory | None = memory
         for _ in range(MAX_VERSIONS):
             if later is None or statuses is None or later.status in statuses:
@@ -443,7 +450,7 @@ class Graph:
         return memory if later is None else later
 
     def _versions(self, memory: Memory) -> set[str]:
-        """Its id and those of all it superseded: a link to any of them is a link to it."""
+        """The ids of a memory and of all it superseded: a link to any of them is a link to it."""
         found, ahead = {memory.id}, list(memory.supersedes)
         while ahead and len(found) < MAX_VERSIONS:
             earlier = ahead.pop()
@@ -455,7 +462,7 @@ class Graph:
 
 
 def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
-    """Raise `Refused` where an agent would set or remove what a memory waits for review by."""
+    """Raise `Refused` if an agent sets or removes a relation that makes a memory wait for review."""
     if type in REVIEW_RELATIONS and is_below_program(actor):
         raise Refused(
             f"{actor} may not set or remove {type!r}, which review decides about: `engram review` settles it, and "
@@ -466,7 +473,7 @@ def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
 def _replace_link(
     links: tuple[Association, ...], link: Association, names: set[str], *, keep: bool
 ) -> tuple[Association, ...]:
-    """The links with this one in place of the one it repeats; `keep` leaves that one's metadata."""
+    """The links with this one in place of an equal one; with `keep`, the metadata of that one stays."""
     same = [old for old in links if old.target in names and old.type == link.type]
     if not same:
         return (*links, link)

@@ -1,5 +1,7 @@
-"""Checks of callers' arguments: a mistake raises `InvalidInput` instead of finding nothing.
-So does metadata under a key that Engram itself writes and reads."""
+"""Checks callers' arguments: a mistake raises `InvalidInput` instead of finding nothing.
+
+This includes metadata under a key that Engram itself writes and reads.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,15 +15,15 @@ from engram.model.records import EVENT_TYPES
 KINDS = ("memory", "event")
 """The kinds of documents a search may return."""
 MAX_LIMIT = 1000
-"""The largest limit of a ranked answer."""
+"""The maximum limit of a ranked answer."""
 MAX_INTEGER = 2**63 - 1
-"""The largest integer of a database."""
+"""The largest integer that a database can store."""
 MAX_WORDINGS = 8
-"""Other wordings of one question."""
+"""The maximum number of other wordings of one question."""
 _OPENING, _CLOSING = "¿¡\"'“„«( ", "?!.,;:…\"'”“»)— -"
-"""Signs around a question that say nothing about its topic."""
+"""Signs around a question that do not affect its topic."""
 MAX_DATA_DEPTH = 96
-"""The most levels of a caller's own data; a memory's file may have 100."""
+"""The maximum depth of a caller's own data; a memory's file may have 100 levels."""
 ANY_STATUS = "any"
 Words = str | Sequence[str] | None
 Wordings = Sequence[str]
@@ -29,35 +31,35 @@ Wordings = Sequence[str]
 
 
 def checked_limit(limit: Any, name: str = "limit", most: int = MAX_LIMIT) -> int:
-    """A whole number from 1 on."""
+    """Check a limit: a whole number of at least 1."""
     if type(limit) is not int or not 1 <= limit <= most:
         raise InvalidInput(f"{name} {limit!r} must be a whole number from 1 to {most}")
     return limit
 
 
 def checked_length(limit: Any, name: str = "limit") -> int | None:
-    """A length: a whole number from 1 on, or None for all."""
+    """Check a length: a whole number of at least 1, or None for all."""
     if limit is not None and (type(limit) is not int or not 1 <= limit <= MAX_INTEGER):
         raise InvalidInput(f"{name} {limit!r:.40} must be a whole number from 1 to {MAX_INTEGER}; None means all")
     return limit
 
 
 def checked_place(number: Any, name: str) -> int:
-    """An offset: a whole number from 0 on."""
+    """Check an offset: a whole number of at least 0."""
     if type(number) is not int or not 0 <= number <= MAX_INTEGER:
         raise InvalidInput(f"{name} {number!r:.40} must be a whole number from 0 to {MAX_INTEGER}")
     return number
 
 
 def checked_fraction(number: Any, name: str) -> float:
-    """A number from 0 to 1."""
+    """Check a number from 0 to 1."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
         raise InvalidInput(f"{name} {number!r} must be a number from 0 to 1")
     return float(number)
 
 
 def checked_window(since: Any, until: Any, zone: tzinfo | None = None) -> tuple[datetime | None, datetime | None]:
-    """Both ends of a half-open window, aware; raises `InvalidInput` where it ends before it begins."""
+    """Both ends of a half-open window, aware; raises `InvalidInput` if it ends before it begins."""
     first, last = aware(since, zone), aware(until, zone)
     if first is not None and last is not None and first > last:
         raise InvalidInput(f"since {first.isoformat()} is after until {last.isoformat()}; swap them")
@@ -65,14 +67,16 @@ def checked_window(since: Any, until: Any, zone: tzinfo | None = None) -> tuple[
 
 
 def half_character_error(error: UnicodeEncodeError) -> InvalidInput:
-    """The error for a text with half of a surrogate pair, which no file or database can store."""
+    """The error for a text with half a surrogate pair, which no file or database can store."""
     return InvalidInput(
         f"{error.object!r:.80} contains half of a character (U+{ord(error.object[error.start]):04X}); remove it"
     )
 
 
 def read_words(given: Any, name: str) -> tuple[str, ...] | None:
-    """A word or a list of words as a tuple; None for None. Raises `InvalidInput` for an empty list, which would match nothing."""
+    """A word or a list of words as a tuple; None stays None. Raises `InvalidInput` for an empty list, which would match
+    nothing.
+    """
     if given is None:
         return None
     listed = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
@@ -83,7 +87,7 @@ def read_words(given: Any, name: str) -> tuple[str, ...] | None:
 
 
 def checked_wordings(given: Any) -> tuple[str, ...]:
-    """Other wordings of a question, each once, without those that have no words."""
+    """Other wordings of a question, without duplicates and those without words."""
     listed = [given] if isinstance(given, str) else given if given is not None else ()
     if isinstance(listed, Mapping) or not isinstance(listed, Iterable):
         raise InvalidInput(f"wordings must be a list of texts, not {type(given).__name__}")
@@ -100,7 +104,9 @@ def checked_wordings(given: Any) -> tuple[str, ...]:
 
 
 def wording_key(text: str) -> str:
-    """What two wordings have in common that differ by case, white space or the signs around them only: to ask again is not to ask otherwise."""
+    """The key of a wording, which ignores case, white space and surrounding signs, so that equal questions are not
+    searched twice.
+    """
     return " ".join(text.casefold().split()).lstrip(_OPENING).rstrip(_CLOSING)
 
 
@@ -128,7 +134,7 @@ def checked_statuses(status: Words) -> tuple[str, ...] | None:
 
 
 def checked_mapping(given: Any, name: str) -> dict[str, Any]:
-    """A caller's own data to match, as JSON has it."""
+    """A caller's own data to match, as JSON represents it."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(f'{name} must be a mapping such as {{"ticket": 42}}, not {type(given).__name__}')
     try:
@@ -159,7 +165,7 @@ def refuse_deep(value: Any, what: str, most: int = MAX_DATA_DEPTH) -> None:
 
 
 def refuse_keys(value: Any, what: str) -> None:
-    """Raise `InvalidInput` for keys that JSON would turn into text: two of them could become one."""
+    """Raise `InvalidInput` for keys that are not text: as JSON, two of them could become one."""
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -174,15 +180,15 @@ def refuse_keys(value: Any, what: str) -> None:
 
 
 FORGET_REQUESTED = "forget_requested"
-"""Of a memory that somebody asked to forget who may not: by whom and where, until a person decides."""
+"""On a memory that somebody without permission asked to forget: by whom and where, until a person decides."""
 CORROBORATED_BY = "corroborated_by"
-"""Of a memory that an independent source repeated: that source."""
+"""On a memory that an independent source repeated: that source."""
 VERBATIM = "verbatim"
-"""Of an artifact that has the exact words of a memory: its id. Only a search for artifacts finds it."""
+"""On an artifact with the exact words of a memory: the memory's id. Only a search for artifacts finds it."""
 QUOTED_EVENT = "quoted_event"
-"""Of such an artifact: the event that it quotes."""
+"""On such an artifact: the event that it quotes."""
 IN_BUFFER = "captured"
-"""Of a live turn: it waits in its session's buffer, or did."""
+"""On a live turn: whether it is or was in its session's buffer."""
 
 RESERVED_MEMORY_KEYS = (FORGET_REQUESTED, CORROBORATED_BY)
 RESERVED_EVENT_KEYS = (VERBATIM, QUOTED_EVENT, IN_BUFFER)
@@ -191,7 +197,7 @@ RESERVED_EVENT_KEYS = (VERBATIM, QUOTED_EVENT, IN_BUFFER)
 def refuse_reserved(
     given: Mapping[str, Any], reserved: Collection[str], stored: Mapping[str, Any] | None = None
 ) -> None:
-    """Raise `InvalidInput` where a caller's metadata gives a reserved key another value than the stored one."""
+    """Raise `InvalidInput` if a caller's metadata changes the value of a reserved key."""
     stored = stored or {}
     for key in reserved:
         if key in given and (key not in stored or given[key] != stored[key]):
@@ -199,11 +205,11 @@ def refuse_reserved(
 
 
 def with_reserved(given: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A memory's metadata as a caller changes it: the reserved keys stay as stored. Raises `InvalidInput` where one is set."""
+    """A caller's metadata for a memory, with the stored reserved keys. Raises `InvalidInput` if the caller sets one."""
     refuse_reserved(given, RESERVED_MEMORY_KEYS, stored)
     return {**given, **{key: stored[key] for key in RESERVED_MEMORY_KEYS if key in stored}}
 
 
 def without_reserved(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A memory's metadata without what only this store decides."""
+    """A memory's metadata without the keys that only this store decides."""
     return {key: value for key, value in metadata.items() if key not in RESERVED_MEMORY_KEYS}

@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 DISTRUST = "distrust"
-"""The operation in the journal that takes out everything of a source, whatever it says; and the gate that refuses its proposals."""
+"""The journal's name for removing everything from a source, and the name of the gate that refuses its proposals."""
 RELATIONS = ("update", "contradiction", "refinement", "same", "different")
 """How a new statement can relate to a stored one."""
 
@@ -40,7 +40,7 @@ class Related:
 
     @property
     def call(self) -> str:
-        """What settles it, if the new statement replaces this memory: the arguments to repeat `learn` with."""
+        """How to replace this memory by the new statement: the arguments to repeat `learn` with."""
         return f'supersedes=["{self.memory.id}"]'
 
 
@@ -56,9 +56,9 @@ class Decision(Displayed):
     reason: str = ""
     gate: str = ""
     related: tuple[Related, ...] = ()
-    """Up to three stored memories that this one may outdate or contradict, and that it did not supersede."""
+    """Up to three stored memories that this one may outdate or contradict, but did not supersede."""
     warnings: tuple[str, ...] = ()
-    """What its author should know: a situation that no search would match, for example, with a better one."""
+    """Warnings for the author, for example about a situation that no search would match, with a better one."""
 
     @property
     def has_new_memory(self) -> bool:
@@ -80,7 +80,7 @@ class SkippedItem:
     excerpt: str
     """The beginning of its statement; "" if it has none, or contains a secret."""
     error: EngramError
-    """What it was refused with."""
+    """The error with which it was refused."""
 
     @property
     def reason(self) -> str:

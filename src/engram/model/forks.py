@@ -1,7 +1,7 @@
-"""What a process waits for before it forks: imports and short work that other threads have begun.
+"""Makes a process wait before it forks until other threads finish imports and short work.
 
-A lock that another thread holds stays locked in the child, where that thread does not exist: the child would wait for it forever.
-Python locks each module while it is imported, and Engram imports much on first use.
+A lock that another thread holds stays locked in the child, in which that thread does not exist: the child would wait
+for it forever. Python locks each module while it is imported, and Engram imports much on first use.
 """
 
 import os
@@ -13,12 +13,12 @@ from importlib import _bootstrap
 from typing import Any
 
 IMPORT_WAIT_SECONDS = 5.0
-"""How long a fork waits. A child forked later may hang, but the parent never does."""
+"""How long a fork waits. After that a child may hang, but the parent never does."""
 _PAUSE = 0.0005
 _PACKAGES = frozenset({"engram", "numpy", "psycopg", "psycopg_binary", "psycopg_pool"}) | sys.stdlib_module_names
-"""What Engram imports. A caller's own module may run for as long as the program does."""
+"""The packages that Engram imports. Imports of a caller's own modules may last as long as the program."""
 _LOCKS: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
-"""Weak references to the locks of the modules that are being imported; Python offers no other way to see them."""
+"""Weak references to the locks of the modules being imported; Python offers no other way to see them."""
 
 
 def wait_for_imports(patience: float = IMPORT_WAIT_SECONDS) -> None:
@@ -35,7 +35,9 @@ def _is_importing() -> bool:
 
 
 class ForkedLock:
-    """A lock for short work, during which nothing else is waited for: a fork waits until it is free, and so it is in the child."""
+    """A lock for short work that waits for nothing else. A fork waits until it is free, so it is also free in the
+    child.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,11 +50,11 @@ class ForkedLock:
         self._lock.release()
 
     def acquire(self, timeout: float) -> bool:
-        """Lock it within so many seconds; returns whether that was possible."""
+        """Acquire the lock within this many seconds; returns whether that was possible."""
         return self._lock.acquire(timeout=timeout)
 
     def renew(self) -> None:
-        """Make it free, whoever held it."""
+        """Reset the lock to free, whoever holds it."""
         self._lock = threading.Lock()
 
 
@@ -61,7 +63,7 @@ _held: list[ForkedLock] = []
 
 
 def _before_fork() -> None:
-    # The locks of the stores are taken before these: Python calls what was registered first last.
+    # The locks of the stores are acquired before these, because Python calls the first registered function last.
     _held[:] = [lock for lock in list(_living) if lock.acquire(IMPORT_WAIT_SECONDS)]
 
 

@@ -1,4 +1,4 @@
-"""What a search returns, with its trace, and what a timeline returns."""
+"""The results of a search, with its trace, and of a timeline."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,14 +9,16 @@ from engram.model.memory import Memory
 from engram.model.records import Displayed, Event, html_table
 
 USER_WORDS, WAITS_NOTE = "the user's words, not confirmed", "waits for review"
-"""Notes of a candidate: one that the ledger proves to be the user's own words may be quoted; of another only its id is shown."""
+"""Notes on a candidate. One that the ledger proves to be the user's own words may be quoted; of others only the id is
+shown.
+"""
 NOTHING_KNOWN = "Nothing is known about this."
 """The text of an answer without hits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One named contribution to a score: added to the sum, or multiplied with it."""
+    """One named contribution to a score, either added or multiplied."""
 
     name: str
     value: float
@@ -26,17 +28,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class HitTrace:
-    """How one document got its score. `replay()` recomputes it."""
+    """How one document got its score. `replay()` recomputes the score."""
 
     parts: tuple[Part, ...] = ()
     found_by: Mapping[str, int] = field(default_factory=dict)
-    """Which retriever found it, at which rank (from 1)."""
+    """The rank (from 1) by each retriever that found it."""
     raw: Mapping[str, float] = field(default_factory=dict)
     """Each retriever's raw score."""
     wording: str = ""
-    """The caller's other wording that it matches best; "" if that is the question itself."""
+    """The caller's other wording that it matches best; "" if the question itself matches best."""
     version_of: str = ""
-    """Where no search found it: the hit of which it is another version. The parts are that hit's."""
+    """If no search found it: the hit of which it is another version. The parts are those of that hit."""
 
     def replay(self) -> float:
         """Recompute the score from its parts, in order."""
@@ -48,7 +50,7 @@ class HitTrace:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A document that was a candidate and is not in the answer, with the reason."""
+    """A document that was considered and is not in the answer, with the reason."""
 
     id: str
     reason: str
@@ -56,7 +58,7 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
-    """One search made for an answer: its text and filters, what the retrievers returned, what was found and cut."""
+    """One search for an answer: its text and filters, the results of the retrievers, and what was found and cut."""
 
     purpose: str
     text: str
@@ -79,7 +81,7 @@ class SearchTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Hit(Displayed):
-    """One result. `metadata` is the caller's own, returned unchanged."""
+    """One result. `metadata` is the caller's own data, returned unchanged."""
 
     _SHOWN = ("id", "score", "relevance", "text")
     _HIDDEN = frozenset(("kind", "memory", "event", "trace"))
@@ -93,7 +95,7 @@ class Hit(Displayed):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     trace: HitTrace | None = None
     relevance: float = 0.0
-    """How likely it is about the question, 0 to 1, whatever else was found."""
+    """The probability, 0 to 1, that it is about the question, independent of other hits."""
     note: str = ""
     """A caveat the reader should see, such as "archived" or "disputed"."""
     stretch: str = ""
@@ -129,11 +131,11 @@ class AnswerParts:
     """The parts of an answer besides its hits, each with the best first."""
 
     possible: Hits = field(default_factory=Hits)
-    """The nearest hits below the floor, or about another time than the question's."""
+    """The nearest hits below the floor, or about a time other than the question's."""
     unconfirmed: Hits = field(default_factory=Hits)
     """Candidates, which wait for review."""
     older: Hits = field(default_factory=Hits)
-    """Superseded, archived, stale and expired memories; `note` says until when they were current."""
+    """Superseded, archived, stale and expired memories; `note` says when they stopped being current."""
     elsewhere: tuple[ScopeMatches, ...] = ()
     """Matches in other projects."""
 
@@ -157,7 +159,7 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class EarlierSession:
-    """The summary of an earlier session in a prompt, as its line there."""
+    """The summary of an earlier session in a prompt, as the line shown there."""
 
     id: str
     ended: datetime | None
@@ -166,7 +168,7 @@ class EarlierSession:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Injection(Displayed):
-    """What an agent is given at the start of a task."""
+    """The memories an agent gets at the start of a task."""
 
     _SHOWN = ("ids", "tokens")
     _HIDDEN = frozenset(("directives", "consider", "related", "unconfirmed", "sessions", "text"))
@@ -182,7 +184,7 @@ class Injection(Displayed):
     left_out: tuple[Filtered, ...] = ()
     warnings: tuple[str, ...] = ()
     sessions: tuple[EarlierSession, ...] = ()
-    """At the start of a session: how earlier ones about the task ended, or else the last one."""
+    """At the start of a session: the outcomes of earlier ones about the task, or of the last one."""
 
     @property
     def items(self) -> tuple[Injected, ...]:
@@ -197,7 +199,7 @@ class Injection(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """A fact or an event, and when it was so or happened."""
+    """A fact or an event, with the time at which it was true or happened."""
 
     at: datetime
     kind: str
@@ -207,4 +209,4 @@ class TimelineEntry:
     status: str = ""
     """A memory's status."""
     note: str = ""
-    """What replaced a memory, who said an event, or that a session ended."""
+    """What replaced a memory, the speaker of an event, or that a session ended."""

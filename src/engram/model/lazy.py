@@ -1,9 +1,9 @@
-"""What costs nothing until it is used: dataclasses, cached properties and regular expressions.
+"""Dataclasses, cached properties and regular expressions that cost nothing until they are used.
 
-`dataclasses` compiles up to six functions for each class, which takes 1.7 ms where a bare Python start takes 20: a quarter of
-a cold `engram recall` went into classes it hardly used. Here the initialiser is compiled with the first object, and the other
-methods are shared by all classes. `asdict` and everything else in `dataclasses` works with them, too. Ordered classes are not
-supported, and fields are keyword-only for a whole class or not at all.
+`dataclasses` compiles up to six functions for each class, which takes 1.7 ms, while a bare Python start takes 20: a
+quarter of a cold `engram recall` was spent on classes it hardly used. Here the initialiser is compiled with the first
+object, and all classes share the other methods. `asdict` and everything else in `dataclasses` works with them. Ordered
+classes are not supported, and either all fields of a class are keyword-only or none.
 """
 
 import re
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _MISSING: Any = object()
 _FIELDS = "__record_fields__"
 _KEYWORDS = "__record_keywords__"
-"""Whether the initialiser takes its arguments by name only."""
+"""The attribute that says whether the initialiser takes its arguments only by name."""
 _BUILDERS = ("__dataclass_fields__", "__dataclass_params__")
-"""What `dataclasses` expects of a class."""
+"""The attributes that `dataclasses` expects of a class."""
 
 
 class _Field:
-    """What a class declares about one field."""
+    """The declaration of one field of a class."""
 
     __slots__ = ("compare", "default", "default_factory", "init", "name", "repr", "type")
 
@@ -76,13 +76,15 @@ def _fields(record: Any) -> tuple[_Field, ...]:
 
 
 def _is_dataclass(record: Any) -> bool:
-    """Whether it is a record, or the class of one."""
+    """Whether an object is a record or the class of one."""
     return hasattr(record, _FIELDS)
 
 
 class _CachedProperty:
-    """A property that is computed on first use, as in `functools`, but without a lock: Python 3.11 holds one for all objects of a
-    class meanwhile, and a process forked then waits for it forever. Two threads may both compute the value; both get the first.
+    """A property that is computed on first use, like `functools.cached_property` but without a lock.
+
+    Python 3.11 holds one lock for all objects of a class meanwhile, and a process forked then waits for it forever. Two
+    threads may both compute the value; both get the first one.
     """
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
@@ -100,7 +102,7 @@ if not TYPE_CHECKING:
 
 
 def _declared_fields(cls: type) -> dict[str, _Field]:
-    """The fields that a class itself declares, in their order."""
+    """The fields that a class itself declares, in order."""
     found: dict[str, _Field] = {}
     for name, kind in own_annotations(cls).items():
         if getattr(kind, "__origin__", kind) is ClassVar:
@@ -112,7 +114,7 @@ def _declared_fields(cls: type) -> dict[str, _Field]:
 
 
 def own_annotations(cls: type) -> dict[str, Any]:
-    """The annotations in the body of a class: before 3.14, one without any would show those of its base."""
+    """The annotations in the body of a class. Before Python 3.14, a class without any would show those of its base."""
     own: dict[str, Any] = (
         getattr(cls, "__annotations__", {}) if sys.version_info >= (3, 14) else vars(cls).get("__annotations__", {})
     )
@@ -138,7 +140,7 @@ def _methods(fields: dict[str, _Field], frozen: bool, shown: bool) -> dict[str, 
 
 
 def _make_slotted(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> type:
-    """A class of the same name that has slots: they can only be named when a class is made."""
+    """A copy of the class with slots, which can only be declared when a class is created."""
     left_out = {"__dict__", "__weakref__", *own}
     body = {name: value for name, value in vars(cls).items() if name not in left_out} | body
     made = type(cls)(cls.__name__, cls.__bases__, {**body, "__slots__": tuple(own)})
@@ -160,7 +162,7 @@ def _add_to_class(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> ty
 
 
 class _LazyMethod:
-    """An attribute of a class that `make` makes when it is first looked up."""
+    """An attribute of a class that `make` creates on first access."""
 
     def __init__(self, make: Callable[[type, str, bool], Any], frozen: bool) -> None:
         self.make, self.frozen = make, frozen
@@ -260,12 +262,12 @@ def _restore(self: Any, state: list[Any]) -> None:
 
 
 def lazy_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """`re.compile`, postponed until one of the pattern's methods is called: for large patterns that few commands need."""
+    """`re.compile`, postponed until a method of the pattern is called: for large patterns that few commands need."""
     return cast(re.Pattern[str], _LazyPattern(source, flags))
 
 
 class _LazyPattern:
-    """A pattern whose methods are looked up, and kept, one by one."""
+    """A pattern whose methods are looked up one by one, and cached."""
 
     def __init__(self, source: str, flags: int) -> None:
         self._source, self._flags = source, flags

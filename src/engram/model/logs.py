@@ -1,9 +1,10 @@
-"""What Engram does, for `logging`: one logger per package, an event and its facts per message.
+"""Logs what Engram does with `logging`: one logger per package, an event and its facts per message.
 
-Facts are ids, counts, names of operations and durations, never the text of a memory or a question. `$ENGRAM_LOG` prints them on
-stderr; a library's user configures `logging` as usual. Each message's record has the facts as the attribute `engram`.
+Facts are ids, counts, names of operations and durations, never the text of a memory or a question. `$ENGRAM_LOG` prints
+them on stderr; a library's user configures `logging` as usual. The record of each message has the facts as the
+attribute `engram`.
 
-A cold start does not import `logging`: while nobody has, nobody can listen.
+A cold start does not import `logging`: until somebody imports it, nobody can listen.
 """
 
 import os
@@ -31,20 +32,22 @@ class Log:
         self.name = f"engram.{package}"
 
     def debug(self, event: str, /, **facts: Fact) -> None:
-        """Write how something was done."""
+        """Log how something was done."""
         self._write(LEVELS["debug"], event, facts)
 
     def info(self, event: str, /, **facts: Fact) -> None:
-        """Write that something rare or slow was done, such as a rebuild of the index."""
+        """Log that something rare or slow was done, such as a rebuild of the index."""
         self._write(LEVELS["info"], event, facts)
 
     def warning(self, event: str, /, **facts: Fact) -> None:
-        """Write that something failed and was got over."""
+        """Log that something failed and was handled."""
         self._write(LEVELS["warning"], event, facts)
 
     @contextmanager
     def measure(self, event: str, /, **facts: Fact) -> Iterator[dict[str, Fact]]:
-        """Write an event at its end, with its duration in milliseconds. What is put into the value is written, too."""
+        """Log an event at its end, with its duration in milliseconds. Facts added to the yielded value are logged
+        too.
+        """
         found: dict[str, Fact] = dict(facts)
         start = time.perf_counter()
         try:
@@ -67,7 +70,7 @@ class Log:
 
 
 def start_logging() -> None:
-    """Print messages on stderr from the level on that `$ENGRAM_LOG` names."""
+    """Print messages on stderr, from the level in `$ENGRAM_LOG` on."""
     level = os.environ.get(VARIABLE, "").strip().lower()
     if not level:
         return

@@ -1,4 +1,4 @@
-"""A memory and the blocks it is made of, and the keyword arguments by which callers describe one or search for it."""
+"""A memory and the blocks it consists of, and the keyword arguments with which callers describe or search for one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -22,13 +22,15 @@ FIELD_ALIASES = {
     "memory_type": "type",
     "session_id": "session",
 }
-"""Spec 2's names of a memory's fields, accepted where a memory is written."""
+"""Spec 2's names of a memory's fields, accepted on writes."""
 FILTER_ALIASES = {"memory_types": "types", "metadata_filter": "metadata", "session_id": "session"}
 """Spec 2's names of filters."""
 
 
 class MemoryFields(TypedDict, total=False):
-    """What a caller may set on a new memory besides its statement, source and session, aliases of spec 2 included."""
+    """The fields a caller may set on a new memory besides its statement, source and session, including aliases from
+    spec 2.
+    """
 
     content: str
     fact: str
@@ -91,7 +93,7 @@ class MemoryFields(TypedDict, total=False):
 
 
 class ChangedFields(MemoryFields, total=False):
-    """What a caller may change: `MemoryFields`, and what a new memory is given separately."""
+    """The fields a caller may change: `MemoryFields`, and those that a new memory gets separately."""
 
     statement: str
     source: str
@@ -99,10 +101,11 @@ class ChangedFields(MemoryFields, total=False):
 
 
 class Owner(TypedDict, total=False):
-    """Who asks or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
+    """The caller who asks or writes: an agent and its user, or a scope. A named owner sees their own scope, wider ones,
+    and global.
 
-    They change only what is in the scope they name. A call without any of these comes from the store's operator, who sees and
-    changes everything.
+    They change only memories in the scope they name. A call without any of these comes from the store's operator, who
+    sees and changes everything.
     """
 
     scope: ScopeLike
@@ -132,7 +135,7 @@ class AskerFilters(TypedDict, total=False):
 
 
 class SearchFilters(AskerFilters, total=False):
-    """The filters of `search` and `list`: those of a question, and the scope and session."""
+    """The filters of `search` and `list`: those of a question, plus the scope and session."""
 
     scope: ScopeLike
     session: str | None
@@ -140,7 +143,7 @@ class SearchFilters(AskerFilters, total=False):
 
 
 class EventFields(TypedDict, total=False):
-    """What an event may have besides its role and its content."""
+    """The fields an event may have besides its role and content."""
 
     event_type: str
     payload: Mapping[str, Any] | None
@@ -151,7 +154,7 @@ class EventFields(TypedDict, total=False):
 
 
 class CheckpointSteps(TypedDict, total=False):
-    """The lists of lines a checkpoint is made of."""
+    """The lists of lines that a checkpoint consists of."""
 
     completed_steps: Iterable[str]
     pending_steps: Iterable[str]
@@ -173,7 +176,7 @@ class Alias(Generic[T]):
 
 
 def owner_ids(scope: str) -> tuple[str | None, str | None]:
-    """The agent and the user a scope belongs to, as spec 2 names them; None where it names none."""
+    """The agent and the user a scope belongs to, as spec 2 names them; None if it names none."""
     kind, _, name = scope.partition(":")
     first, _, second = (part.replace("%2F", "/").replace("%25", "%") for part in name.partition("/"))
     if kind == "agent":
@@ -182,7 +185,7 @@ def owner_ids(scope: str) -> tuple[str | None, str | None]:
 
 
 def resolve_aliases(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments under Engram's own names; `InvalidInput` where two names of one thing differ in value."""
+    """Arguments under Engram's own names; `InvalidInput` if two names of one thing differ in value."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         own = aliases.get(name, name)
@@ -193,7 +196,9 @@ def resolve_aliases(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dic
 
 
 def aware(value: Any, zone: tzinfo | None = None) -> datetime | None:
-    """A time with its zone; without one it is meant in `zone`, else in the system's. Text is ISO 8601. Raises `InvalidInput` for anything else."""
+    """A time with its zone. A time without one is in `zone`, or else in the system's. Text is ISO 8601; raises
+    `InvalidInput` for anything else.
+    """
     if value is None:
         return None
     if isinstance(value, str):
@@ -213,7 +218,7 @@ def aware(value: Any, zone: tzinfo | None = None) -> datetime | None:
 
 Status = Literal["candidate", "active", "dormant", "superseded", "archived", "retired", "rejected"]
 LIVE_STATUSES: tuple[Status, ...] = ("active", "dormant")
-"""Of what is in force."""
+"""The statuses of current memories."""
 Signal = Literal["positive", "negative", "neutral"]
 
 STATUSES: tuple[Status, ...] = (
@@ -231,21 +236,26 @@ SCHEMA_VERSION = 2
 CONTRADICTS = "contradicts"
 """The type of link from a candidate to the memory it contradicts."""
 MAY_SUPERSEDE = "may_supersede"
-"""The type of link from a memory to an older one that it probably replaces; both are current until somebody decides."""
+"""The type of link from a memory to an older one that it probably replaces; both stay current until somebody
+decides.
+"""
 MAY_REPEAT = "may_repeat"
-"""The type of link from a memory to one that it probably says again in other words, until somebody merges the two or keeps both."""
+"""The type of link from a memory to one that it probably repeats in other words, until somebody merges the two or keeps
+both.
+"""
 REFINES = "refines"
 """The type of link from a memory to one that it makes more precise."""
 CO_ACCESSED = "co_accessed"
-"""The type of link that usage creates: learned, fading, and separate from relations that somebody made."""
+"""The type of link that usage creates: learned, fading, and separate from the relations people set."""
 FORMS = (("behavior", "impact", "action"), ("subject", "predicate", "object"))
 """The two forms a statement can be rendered from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """The strength of a memory; decay is computed, never stored. A new memory starts at .7 and .5 (DESIGN §10), so that its first
-    decay follows spec 1's formula exactly.
+    """The strength of a memory; decay is computed, never stored.
+
+    A new memory starts at .7 and .5 (DESIGN §10), so that its first decay follows spec 1's formula exactly.
     """
 
     retrieval_strength: float = 0.7
@@ -253,7 +263,7 @@ class Activation:
     frequency: int = 0
     last_accessed: datetime | None = None
     seq: int = 0
-    """The usage position these numbers cover, so that no use is counted twice."""
+    """The position in the usage log that these numbers include, so that no use is counted twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +281,7 @@ class Association:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """How often a memory was rated, and how."""
+    """How often a memory was rated positively and negatively."""
 
     positive: int = 0
     negative: int = 0
@@ -294,9 +304,9 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Retelling:
-    """What a later turn said that was taken for the same as a memory: what it would have become on its own.
+    """A later turn's rewording of a memory: the memory it would have become on its own.
 
-    Its words are in an artifact of the ledger, so that they go where the turn is purged.
+    Its words are in an artifact of the ledger, so that purging the turn also removes them.
     """
 
     event: str
@@ -309,14 +319,14 @@ class Retelling:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A ledger event, and the part of it, that a memory was derived from."""
+    """A ledger event, and the part of it, from which a memory was derived."""
 
     event: str
     span: tuple[int, int] | None = None
     quote_hash: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     retelling: Retelling | None = None
-    """Where the event said it in other words: those words."""
+    """If the event repeats the memory in other words: those words."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -359,7 +369,7 @@ class Memory(Displayed):
     rationale: str = ""
     tags: tuple[str, ...] = ()
     cues: tuple[str, ...] = ()
-    """Short phrases under which somebody may look for it: searched, never injected and never compared."""
+    """Short phrases by which somebody may look for it: searched, never injected and never compared."""
     domain: str = ""
     entities: tuple[str, ...] = ()
     anchors: tuple[Anchor, ...] = ()
@@ -425,7 +435,7 @@ class Memory(Displayed):
         return owner_ids(self.scope)[1]
 
     def replace(self, **changes: Any) -> "Memory":
-        """Return a copy with some fields changed. Raises `TypeError` for a name that is no field."""
+        """Return a copy with some fields changed. Raises `TypeError` for an unknown field."""
         copy = object.__new__(Memory)
         for put, value in zip(_PUT.values(), _values(self), strict=True):
             put(copy, value)
@@ -438,17 +448,17 @@ class Memory(Displayed):
 
     @property
     def when(self) -> datetime | None:
-        """The time that `since` and `until` filter by: occurred_at, else created."""
+        """The time that `since` and `until` filter by: occurred_at, or else created."""
         return self.occurred_at or self.created
 
 
-# Slot by slot: `dataclasses.replace` takes three times as long, and every memory that is written is copied.
+# Slot by slot: `dataclasses.replace` takes three times as long, and every write copies a memory.
 _PUT = {part.name: vars(Memory)[part.name].__set__ for part in fields(Memory)}
 _values = attrgetter(*_PUT)
 
 
 def render_form(form: Mapping[str, str]) -> str:
-    """The statement a form stands for: of feedback what to do, then what was done and what that led to; of a fact the triple."""
+    """The statement of a form: for feedback the action, then the behavior and its impact; for a fact the triple."""
     parts = {name: text.strip() for name, text in form.items() if text.strip()}
     if "subject" in form or "object" in form:
         return " ".join(parts[part] for part in FORMS[1] if part in parts)

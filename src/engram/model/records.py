@@ -1,5 +1,7 @@
 """The records besides memories: events, sessions, tasks with their checkpoints, jobs and uses of memories.
-They show themselves as one line in a terminal and as a table in a notebook, as memories do."""
+
+Like memories, they appear as one line in a terminal and as a table in a notebook.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,11 +12,11 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import MISSING, dataclass, field, fields
 
 MAX_VALUE_CHARS = 80
-"""Characters of one value in a `repr`."""
+"""The maximum length of one value in a `repr`."""
 
 
 class Displayed:
-    """A dataclass with a short `repr` (the fields of `_SHOWN`, then what is not default) and a table for notebooks."""
+    """A dataclass with a short `repr` (the fields in `_SHOWN`, then non-default values) and a table for notebooks."""
 
     __slots__ = ()
     _SHOWN: ClassVar[tuple[str, ...]] = ()
@@ -31,7 +33,7 @@ class Displayed:
 
 
 def notable_fields(record: Displayed) -> list[tuple[str, Any]]:
-    """The fields worth showing: those always shown, then the others that differ from their default."""
+    """The fields to show: those always shown, then the others that differ from their default."""
     names = [*record._SHOWN]
     for part in fields(record):  # type: ignore[arg-type]
         default = part.default if part.default_factory is MISSING else part.default_factory()
@@ -63,9 +65,9 @@ def _clip_text(value: Any) -> str:
 
 
 DOCUMENT_ROLE = "document"
-"""The role of a document's chunk, which is ranked without its neighbours."""
+"""The role of a document's chunk; chunks are ranked without their neighbours."""
 SUMMARY_ROLE = "summary"
-"""The role of the event that a session's summary becomes when it ends, so that a search finds it."""
+"""The role of the event that stores a session's summary at its end, so that a search finds it."""
 _REDACTED = re.compile(r"\[redacted:[a-z0-9-]+\]")
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
@@ -90,11 +92,11 @@ class Event(Displayed):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     salt: str = ""
     body: str = ""
-    """Salted digest of the content; it stays when the content is purged, so the chain still verifies."""
+    """A salted digest of the content; it stays when the content is purged, so the chain still verifies."""
     prev: str = ""
     digest: str = ""
     scope: str = ""
-    """Its owner's scope, set when it is written; "" in events written before they carried one."""
+    """Its owner's scope, set when it is written; "" in events written before this field existed."""
 
     @property
     def redactions(self) -> int:
@@ -104,7 +106,7 @@ class Event(Displayed):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Session(Displayed):
-    """A conversation with a beginning, an end and what was injected at its start."""
+    """A conversation with a start, an end and the memories injected at its start."""
 
     _SHOWN = ("id", "task", "scopes")
     _HIDDEN = frozenset(("summary_through", "summary_style", "summary_by"))
@@ -116,14 +118,14 @@ class Session(Displayed):
     ended: datetime | None = None
     summary: str = ""
     summary_through: int = 0
-    """The number of the last event the summary covers; 0 for one that was given."""
+    """The number of the last event the summary covers; 0 for a summary from a caller."""
     summary_style: str = ""
     summary_by: str = ""
-    """`rules`, a model's name, or "" for one that a caller gave."""
+    """`rules`, a model's name, or "" for a summary from a caller."""
 
     @property
     def owner(self) -> str:
-        """The scope it belongs to: the first of those it sees."""
+        """The scope it belongs to: the first of those it can see."""
         return self.scopes[0] if self.scopes else "global"
 
     @property
@@ -141,13 +143,13 @@ def _count_redactions(value: Any) -> int:
 
 
 def quotes_ledger(session: str) -> str:
-    """The ledger of the exact words that were kept of a session."""
+    """The ledger of the exact words kept from a session."""
     return f"artifacts-{session}"
 
 
 TASK_STATES = ("running", "paused", "completed", "failed", "cancelled", "deleted")
 FINISHED_STATES = frozenset({"completed", "failed", "cancelled", "deleted"})
-"""States in which a task's ledger takes no more events."""
+"""States in which a task's ledger accepts no more events."""
 TRANSITIONS: Mapping[str, frozenset[str]] = {
     "running": frozenset({"paused", "completed", "failed", "cancelled", "deleted"}),
     "paused": frozenset({"running", "completed", "failed", "cancelled", "deleted"}),
@@ -183,7 +185,7 @@ class TaskRun(Displayed):
 
     @property
     def is_finished(self) -> bool:
-        """Whether its ledger is closed."""
+        """Whether its ledger accepts no more events."""
         return self.status in FINISHED_STATES
 
 
@@ -204,13 +206,13 @@ class Checkpoint:
     source_event_ids: tuple[str, ...] = ()
     through: int = 0
     kind: str = "progress"
-    """`progress`, or `manifest` for what a long input was cut into."""
+    """`progress`, or `manifest` for the list of parts of a long input."""
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Background work, run at least once. The `id` identifies it: adding it twice adds it once."""
+    """Background work, run at least once. The `id` identifies it: adding the same id twice has no effect."""
 
     id: str
     kind: str
@@ -221,10 +223,10 @@ class Job:
     attempts: int = 0
     leased_until: datetime | None = None
     owner: str = ""
-    """The worker that has the lease."""
+    """The worker that holds the lease."""
     error: str = ""
     scope: str = ""
-    """The scope of its ledger; only callers who see that see the job."""
+    """The scope of its ledger; only callers who can see that scope see the job."""
 
 
 def checked_state(state: str) -> str:
@@ -235,7 +237,7 @@ def checked_state(state: str) -> str:
 
 
 def transition_task(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRun:
-    """The task in another state; raises `InvalidInput` where that may not follow."""
+    """The task in another state; raises `InvalidInput` if that transition is not allowed."""
     from engram.model.lazy import replace
 
     allowed = TRANSITIONS[task.status]
@@ -251,14 +253,14 @@ def transition_task(task: TaskRun, state: str, now: datetime, outcome: str = "")
 
 RATED = "rated"
 RATED_BY_PERSON = "rated_by_person"
-"""A rating of somebody at a terminal, or whom a program vouches for as one."""
+"""A rating by a person at a terminal, or by a caller that a program identifies as a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """One use of some memories: injected, recalled, derived again, or rated with a signal.
 
-    `position` is its place in the log, set when it is read back.
+    `position` is its position in the log, set on reading.
     """
 
     kind: str

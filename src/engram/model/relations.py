@@ -9,9 +9,11 @@ from engram.model.lazy import lazy_pattern
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6
 """The smallest and largest weight, so that the product of a long path stays finite."""
 REVISION_RELATIONS = frozenset({"supersedes", "superseded_by"})
-"""Relations that only a revision creates, so that lineages stay consistent."""
+"""Relations that only a revision creates, which keeps lineages consistent."""
 REVIEW_RELATIONS = frozenset({"contradicts", "may_supersede"})
-"""Relations that make a memory wait for review: a person or their program may set them, agents only by what they learn."""
+"""Relations that make a memory wait for review. A person or their program may set them; agents set them only through
+`learn`.
+"""
 _WORD = lazy_pattern(r"[a-z][a-z0-9_]{0,47}")
 
 _TABLE = (
@@ -29,8 +31,8 @@ _TABLE = (
     "blocks",
     "implements",
     "mentions",
-    "valid_elsewhere",  # what review writes where two memories hold in different situations
-    "may_supersede",  # what the gates write about two memories
+    "valid_elsewhere",  # written by a review if two memories apply in different situations
+    "may_supersede",  # written by the gates about two memories
     "may_repeat",
     "refines",
     "broader",  # PLUR
@@ -59,12 +61,14 @@ def known_relations() -> Iterator[str]:
 
 
 def is_known(name: Any) -> bool:
-    """Whether the registry has this word; files from elsewhere may have others, which are kept and followed."""
+    """Whether the registry has this relation; others from imported files are kept and followed."""
     return isinstance(name, str) and name in _REGISTRY
 
 
 def register_relation(name: Any) -> None:
-    """Add a relation of your own, for this process: lower-case letters, digits and underscores. Repeating it is harmless."""
+    """Register a custom relation for this process: lower-case letters, digits and underscores. Repeating it has no
+    effect.
+    """
     if not isinstance(name, str) or not _WORD.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is not a valid relation name; use lower-case letters, digits and _, such as reviewed_by"

@@ -10,7 +10,7 @@ Level = Literal["ok", "advice", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing the doctor checked: its `code`, the result (`level`, `message`) and how to `fix` it."""
+    """One check of the doctor: its `code`, the result (`level`, `message`) and how to `fix` a problem."""
 
     code: str
     level: Level
@@ -23,7 +23,9 @@ class Finding:
 
     @classmethod
     def of(cls, code: str, ok: bool, message: str, fix: str = "") -> Self:
-        """A finding whose level follows: a problem, something healthy with advice, or something healthy."""
+        """A finding with its level derived from the result: a problem, something healthy with advice, or something
+        healthy.
+        """
         level: Level = "problem" if not ok else "advice" if fix else "ok"
         return cls(code, level, message, fix)
 
@@ -48,7 +50,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is a problem."""
+        """Whether there are no problems."""
         return all(finding.ok for finding in self.findings)
 
     @property
@@ -66,7 +68,7 @@ class Report:
         return any(finding.code == code for finding in self.findings)
 
     def with_findings(self, *, first: Iterable[Finding] = (), last: Iterable[Finding] = ()) -> "Report":
-        """The report with more findings, in front or at the end."""
+        """The report with more findings, at the start or the end."""
         return replace(self, findings=(*first, *self.findings, *last))
 
     def record(self) -> dict[str, Any]:

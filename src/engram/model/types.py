@@ -1,5 +1,7 @@
-"""The types of memories in the specs, as one table, and the two forms that a memory can be given in (spec 3):
-feedback (behavior, impact, action) and fact (subject, predicate, object)."""
+"""The types of memories in the specs, as one table, and the two forms of a memory (spec 3).
+
+The forms are feedback (behavior, impact, action) and fact (subject, predicate, object).
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,15 +21,17 @@ class MemoryType:
     kind: str
     """Spec 4's kind, one of `KINDS`."""
     tier: int
-    """Risk tier 1–3: 1 may become active at once, 2 if it conflicts with nothing stored, 3 always waits for a person."""
+    """Risk tier 1–3: 1 may become active at once, 2 if it conflicts with nothing stored, 3 always waits for a
+    person.
+    """
     label: str
-    """How the type reads in a prompt."""
+    """The name of the type in a prompt."""
     priority: int
     """Order of injection: 0 first (corrections and constraints)."""
     spared: bool = False
     """Whether archival skips it."""
     may_sink: bool = True
-    """Whether decay may take it below fading."""
+    """Whether decay may lower it below fading."""
 
 
 KINDS = {
@@ -84,7 +88,7 @@ def memory_type(name: str) -> MemoryType:
 def type_or_default(name: str) -> MemoryType:
     """Like `memory_type`, but an unknown type counts as `semantic`.
 
-    Files from elsewhere may have other types; they are kept, and treated as plain facts.
+    Imported files may have other types, which are kept and treated as plain facts.
     """
     return _REGISTRY.get(name) or _REGISTRY["semantic"]
 
@@ -95,7 +99,7 @@ def known_types() -> Iterator[MemoryType]:
 
 
 def register_type(entry: MemoryType) -> None:
-    """Add a type of your own. Repeating the same entry is harmless; raises `InvalidInput` for another meaning."""
+    """Register a custom type. Repeating the same entry has no effect; raises `InvalidInput` for another meaning."""
     existing = _REGISTRY.get(entry.name)
     if existing is not None and existing != entry:
         raise InvalidInput(f"type {entry.name!r} is already registered with another meaning")
@@ -114,7 +118,9 @@ def form_name(form: Mapping[str, str]) -> str:
 
 
 def with_form(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """A caller's fields without the parts of a form, and these parts. Raises `InvalidInput` for parts of both forms, or a form besides."""
+    """A caller's fields without the parts of a form, and these parts. Raises `InvalidInput` for parts of both forms, or
+    for parts combined with `form`.
+    """
     parts = {part: given[part] for part in _ALL_FORM_PARTS if given.get(part) is not None}
     rest = {name: value for name, value in given.items() if name not in _ALL_FORM_PARTS}
     if not parts:
@@ -129,7 +135,9 @@ def with_form(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]
 
 
 def check_complete(parts: Mapping[str, str], situation: str, *, named: str = "{}") -> None:
-    """Raise `InvalidInput` naming every part that a new memory in a form lacks; `named` is how a caller writes a name."""
+    """Raise `InvalidInput` naming every missing part of a new memory in a form; `named` turns a part into the caller's
+    name for it.
+    """
     name = form_name(parts)
     absent = [part for part in FORM_PARTS[name] if not parts.get(part, "").strip()]
     missing = [*([] if situation.strip() else ["situation"]), *absent]
@@ -138,7 +146,7 @@ def check_complete(parts: Mapping[str, str], situation: str, *, named: str = "{}
 
 
 def merge_form(before: Mapping[str, str], parts: Mapping[str, str]) -> dict[str, str]:
-    """A form with some parts changed. Raises `InvalidInput` for parts of the other form, and for a part left empty."""
+    """A form with some parts changed. Raises `InvalidInput` for parts of the other form, and for an empty part."""
     known = form_name(before)
     if known and known != form_name(parts):
         raise InvalidInput(f"{next(iter(parts))} is no part of {known}, which has {', '.join(FORM_PARTS[known])}")
@@ -149,7 +157,7 @@ def merge_form(before: Mapping[str, str], parts: Mapping[str, str]) -> dict[str,
 
 
 def check_form_kept(before: Mapping[str, str], changes: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` where changed fields leave a form behind without its parts, or with the type of the other one."""
+    """Raise `InvalidInput` if changed fields leave a form without its parts, or with the type of the other one."""
     known, wanted = form_name(before), changes.get("type", "")
     if not known or "form" in changes:
         return

@@ -1,1 +1,1 @@
-"""The small trained models that read language, and the features each of them looks at."""
+"""The small trained models that classify language, and the features each of them uses."""

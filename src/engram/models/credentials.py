@@ -1,7 +1,8 @@
-"""Judges whether a span of a text is a credential that somebody tells in prose: a door code, a password, a security answer.
+"""Judges whether a span of text is a credential written in prose: a door code, a password, a security answer.
 
-A linear model over the shape of the span and the words around it. `credential_cues.txt` groups words of some twenty languages,
-so that what was learned of one language holds in another. Trained by training/train_secrets.py on texts by several writers.
+A linear model over the shape of the span and the words around it. `credential_cues.txt` groups words of some twenty
+languages, so that what the model learns in one language applies to others. Trained by training/train_secrets.py on
+texts by several writers.
 """
 
 import re
@@ -31,29 +32,29 @@ MODEL = Linear("credentials.bin", ("credential",), 1 << 18)
 MARGIN = 96
 """A credential scores more than this, in stored weights."""
 RULE_MARGIN = -128
-"""What a rule takes for a credential is one if it scores more than this."""
+"""A span that a rule classifies as a credential must score more than this."""
 
 _CUES = Path(__file__).with_name("credential_cues.txt")
 _LAST_OPENING = "spelled"
 _WORDS_BEFORE, _WORDS_BEHIND = 16, 9
 _FIRST = 2
-"""The letters by which beginnings of words are looked up; none is shorter."""
+"""The number of letters by which word beginnings are looked up; none is shorter."""
 _NEAR, _MIDDLE = 2, 6
 _BREAK = "\n;\n"
-"""What divides records that are read at once; no word behind it counts."""
+"""The separator between records that are read together; words after it do not count."""
 _TOKEN = re.compile(
     r"\n;\n|[^\W\d_]++(?:['’-][^\W\d_]++)*+(?![\w@]|\.\w)|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}|[^\W_]++(?:\.[^\W_]++)++|[^\W_]+(?:['’-][^\W\d_]+)*|[^\s\w]|_|\n"
 )
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _SIGNS_ONLY = re.compile(r"[^\W_]+")
 REACH = 200
-"""Characters before and after a span in which words count."""
+"""The number of characters before and after a span in which words count."""
 _QUOTES = frozenset("\"'`“”„«»‘’「」『』")
 _ENDS = frozenset(".!?\n;")
 _STRONG = frozenset(("pass", "ask", "wifi", "vault", "spelled"))
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LINKS = frozenset(("is", "with", "set", "use", "time", "unit"))
-"""Groups of words that link others rather than name a thing."""
+"""Groups of words that connect other words rather than name a thing."""
 _PART = 4
 _LONG_WORD = 6
 _LONG = 24
@@ -66,12 +67,12 @@ _RUNS = re.compile(
     r"(?P<word>[a-zà-öø-ÿ]{2,}|[^\W\d_A-Za-z]{2,})|(?P<title>[A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ]+)|(?P<capitals>[A-Z]{2,})|(?P<digits>\d+)|(?P<sign>[^\w\s]|_)|(?P<letter>[^\W\d_])|\s+"
 )
 _FEWEST_OF_PHONE, _MOST_OF_PHONE = 9, 13
-"""Digits of a phone number; a PIN has fewer."""
+"""The number of digits of a phone number; a PIN has fewer."""
 _MOST_RUNS = 5
 _MOST_WORDS = 9
 _SPELLED = frozenset(("spelled", "parts"))
 _COARSE = {"number": "digits", "keypad": "digits", "word": "words", "phrase": "words", "spelled": "words"}
-"""Kinds of spans that are alike; the others are strings."""
+"""Kinds of spans that are treated alike; the others are strings."""
 _SIGN = re.compile(r"[^\w]|_")
 _WORDS_IN = re.compile(r"[A-ZÀ-ÖØ-Þ]?[a-zà-öø-ÿ]{2,}|[A-Z]{2,}|[^\W\d_]{3,}")
 _LEET = dict(zip("01345@$!7", "oieasasit", strict=True))
@@ -82,7 +83,7 @@ _MOST_PATTERN = 12
 
 
 def is_known_word(word: str) -> bool:
-    """Whether the vocabulary of the embedding has the lower-case word."""
+    """Whether a lower-case word is in the vocabulary of the embedding."""
     return word in _vocabulary()
 
 
@@ -92,7 +93,7 @@ class _Cues:
     def __init__(self, lines: Iterable[str]) -> None:
         self.whole: dict[str, list[str]] = {}
         self.begun: dict[str, list[tuple[str, str]]] = {}
-        """Beginnings of words with their groups, by their first letters."""
+        """Word beginnings with their groups, by their first letters."""
         self.inside: list[tuple[str, str]] = []
         self.ended: list[tuple[str, str]] = []
         self.phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
@@ -114,7 +115,7 @@ class _Cues:
         self._inside = re.compile("|".join(re.escape(stem) for stem, _ in self.inside))
 
     def may_have(self, word: str) -> bool:
-        """Whether a word may have a group; nearly none has, and this tells it fast."""
+        """Whether a word may have a group: a fast test that rules out most words."""
         return (
             word in self.whole
             or "-" in word
@@ -150,14 +151,14 @@ def _cues() -> _Cues:
 
 @lru_cache(maxsize=1)
 def cue_stems() -> frozenset[str]:
-    """The words, or their stems, without one of which no text is looked at."""
+    """The words, or their stems, of which a text must contain one to be examined."""
     return frozenset(_cues().opening)
 
 
 def cue_places(lowered: str, stems: Mapping[str, Sequence[int]]) -> list[tuple[int, int, bool]]:
-    """Where the words for access are, in order, each with whether plain words behind it may be a credential.
+    """The positions of the words for access, in order, each with whether plain words after it may be a credential.
 
-    `stems` are those of `cue_stems` that occur in the text, as parts of words at least, with their places.
+    `stems` are those of `cue_stems` that occur in the text, at least as parts of words, with their positions.
     """
     spaced = _cues().spaced
     found: list[tuple[int, int, bool]] = []
@@ -174,7 +175,7 @@ def cue_places(lowered: str, stems: Mapping[str, Sequence[int]]) -> list[tuple[i
 
 
 def _word_around(lowered: str, place: int) -> tuple[int, int]:
-    """The span of the word, with what hyphens join to it, that has a letter or a hyphen at a place."""
+    """The span of the word at a position, including hyphenated parts."""
     start = place + (lowered[place] == "-")
     while _is_letter(lowered[start - 1 : start]) or (
         lowered[start - 1 : start] == "-" and _is_letter(lowered[start - 2 : start - 1])
@@ -185,13 +186,13 @@ def _word_around(lowered: str, place: int) -> tuple[int, int]:
 
 
 def _is_letter(char: str) -> bool:
-    """Whether `_WORD` takes it for a letter."""
+    """Whether `_WORD` matches it as a letter."""
     return char.isalnum() and not char.isdecimal()
 
 
 @lru_cache(maxsize=16_384)
 def _level(word: str) -> int:
-    """0 for any word, 1 for a word for access, 2 for one behind which plain words are judged."""
+    """0 for any word, 1 for a word for access, 2 for one after which plain words are judged."""
     groups = groups_of(word)
     return 2 if not _STRONG.isdisjoint(groups) else int(not _cues().opening_groups.isdisjoint(groups))
 
@@ -214,7 +215,9 @@ def groups_of(word: str) -> tuple[str, ...]:
 
 
 _PlacedToken = tuple[str, str, str, str, str, tuple[str, ...]]
-"""The kind of a span and its coarse kind, and on which side of it a token is, how far away, the token and its groups."""
+"""The kind of a span and its coarse kind; on which side of it a token is, and how far away; the token and its
+groups.
+"""
 
 
 class TextTokens:
@@ -247,7 +250,7 @@ class TextTokens:
                     self._groups[last] = (group, *self._groups[last])
 
     def score(self, start: int, end: int, tags: Sequence[str] = ()) -> int:
-        """How much a span is a credential, by its shape and the words around it, in stored weights."""
+        """The score of a span as a credential, from its shape and the words around it, in stored weights."""
         kind, alone, tokens, pairs = self._describe(start, end, tags)
         return (
             MODEL.sums(alone)[0]
@@ -294,7 +297,7 @@ class TextTokens:
         return kind, alone, placed, [*combinations(sorted(near), 2)]
 
     def _lead_features(self, kind: str, coarse: str, before: range, behind: range) -> Iterator[str]:
-        """The words next to the span in their order, and the nearest word before it that names a thing."""
+        """The words next to the span in order, and the nearest word before it that names a thing."""
         b0, b1, b2 = (self._label(before, at) for at in range(3))
         a0, a1 = self._label(behind, 0), self._label(behind, 1)
         nearest = next((group for at in before for group in self._groups[at] if group not in _LINKS), "")
@@ -320,7 +323,7 @@ class TextTokens:
         return groups[0] if groups else self._tokens[places[at]]
 
     def _topic_features(self, coarse: str, before: range, behind: range) -> Iterator[str]:
-        """The groups of all words around the span, near or far."""
+        """The groups of all words around the span, at any distance."""
         topics: set[str] = set()
         marks = self._marks
         for mark in reversed(marks[bisect_left(marks, before.start) : bisect_left(marks, before.stop)]):
@@ -336,7 +339,7 @@ class TextTokens:
             yield f"{coarse} topic {topic}"
 
     def _frame_features(self, kind: str, coarse: str, start: int, end: int) -> Iterator[str]:
-        """The signs around the span, and whether it begins or ends its line."""
+        """The punctuation around the span, and whether it begins or ends its line."""
         before, behind = self.text[max(0, start - 3) : start], self.text[end : end + 3]
         opening, closing = _SIGNS_ONLY.sub("a", before), _SIGNS_ONLY.sub("a", behind)
         ends = "end" if not behind.strip() or behind.lstrip(" .!\"')")[:1] in ("", "\n") else "inside"
@@ -349,7 +352,7 @@ class TextTokens:
 
 
 def _normal(token: str) -> str:
-    """A token that is no plain word, as the features have it: no feature repeats a number or an odd word."""
+    """A token that is not a plain word, as features represent it: no feature repeats a number or an unusual word."""
     if token[0].isdigit() and token.isdigit():
         return "0"
     if len(token) == 1 or token == _BREAK:
@@ -365,7 +368,7 @@ def _normal(token: str) -> str:
 
 
 def _place(before: str, distance: int, token: str) -> str:
-    """How far away a token is: near, middle, far, or in another sentence, as all behind it are."""
+    """The distance of a token: near, middle, far, or in another sentence, which includes all tokens beyond that."""
     if before == "o" or token in _ENDS:
         return "o"
     return "n" if distance <= _NEAR else "m" if distance <= _MIDDLE else "f"
@@ -373,13 +376,13 @@ def _place(before: str, distance: int, token: str) -> str:
 
 @lru_cache(maxsize=32_768)
 def _score_of_token(kind: str, coarse: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> int:
-    """What a token adds to the score of a span; the same words are around many spans."""
+    """The contribution of a token to the score of a span, cached because the same words surround many spans."""
     return MODEL.sums(_of_token(kind, coarse, side, place, token, groups))[0]
 
 
 @lru_cache(maxsize=32_768)
 def _score_of_pair(kind: str, one: str, two: str) -> int:
-    """What two groups of words add to the score of a span."""
+    """The contribution of two groups of words to the score of a span."""
     return MODEL.sums(_of_pair(kind, one, two))[0]
 
 
@@ -388,7 +391,7 @@ def _of_pair(kind: str, one: str, two: str) -> list[str]:
 
 
 def _of_token(kind: str, coarse: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> list[str]:
-    """The features of a token, in which every number is 0."""
+    """The features of a token, with every digit as 0."""
     found: list[str] = []
     for group in groups:
         found += (f"{side}{place} {group}", f"{kind} {side}{place} {group}", f"{coarse} {side}{place} {group}")
@@ -402,7 +405,7 @@ def _of_token(kind: str, coarse: str, side: str, place: str, token: str, groups:
 
 
 def shape_of(value: str) -> tuple[str, list[str]]:
-    """The kind of a span by its looks, and features of it; nothing that repeats the span itself."""
+    """The kind of a span by its form, and features of it; none of them repeats the span itself."""
     size = len(value)
     digits = sum(map(str.isdigit, value))
     looks = [f"size {min(size, _LONG) // 2}"]
@@ -442,7 +445,7 @@ def shape_of(value: str) -> tuple[str, list[str]]:
 
 
 def _pattern_of(value: str) -> str:
-    """The runs of a value, each as one letter, with the signs between them: "Marigold-77!" is "Ww-00!"."""
+    """The runs of a value, each as one letter, with the signs between them: "Marigold-77!" becomes "Ww-00!"."""
     return _RUNS.sub(_run_sign, value)
 
 
@@ -463,7 +466,7 @@ def _run_sign(run: re.Match[str]) -> str:
 
 
 def _word_looks(value: str) -> Iterator[str]:
-    """How many of a value's letters are words, also with digits and signs in place of letters."""
+    """How many of a value's letters belong to words, including words with digits and signs in place of letters."""
     words = [word.lower() for word in _WORDS_IN.findall(value)]
     vocabulary = _vocabulary()
     known = sum(len(word) for word in words if word in vocabulary)
@@ -479,7 +482,7 @@ def _word_looks(value: str) -> Iterator[str]:
 
 
 def _is_compound(word: str) -> bool:
-    """Whether two or three known words are written as one."""
+    """Whether the text is two or three known words written as one."""
     vocabulary, size = _vocabulary(), len(word)
     if not 2 * _SHORT_RUN <= size <= _LONG:
         return False
@@ -497,7 +500,7 @@ def _is_compound(word: str) -> bool:
 
 
 def _is_wordy(word: str) -> bool:
-    """Whether vowels and consonants follow each other as in a word."""
+    """Whether vowels and consonants alternate as in a word."""
     return _UNSPEAKABLE.search(word) is None
 
 
@@ -538,12 +541,12 @@ def _phrase_looks(value: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _plain_words() -> frozenset[str]:
-    """The words that join others: a sentence has several, a passphrase few."""
+    """Words that connect others: a sentence has several, a passphrase few."""
     return frozenset(word for row in read_table("stopwords.txt") for word in row)
 
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """The words of the bundled embedder: what is not among them is a name or no ordinary English word."""
+    """The words of the bundled embedder. A word that is not among them is a name or not an ordinary English word."""
     path = Path(__file__).parent.parent / "embedding" / "data" / "vocabulary.txt"
     return frozenset(map(str.strip, path.read_text("utf-8").splitlines()))

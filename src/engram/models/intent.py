@@ -1,7 +1,7 @@
-"""The intent of a question, decided by a linear model over n-grams of its words and of their classes.
+"""Classifies the intent of a question with a linear model over n-grams of its words and their classes.
 
-The model is trained by training/train_intents.py on labelled questions by several writers and judged on writers it has never
-seen. It needs only Python at run time, and is deterministic.
+The model is trained by training/train_intents.py on labelled questions by several writers and evaluated on held-out
+writers. At run time it needs only the standard library and is deterministic.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,15 @@ INTENTS = ("current", "historical", "event", "lineage")
 MODEL = Linear("intent.bin", INTENTS, 1 << 16)
 
 _MOST_WORDS = 60
-"""Words read of a long text: those that end with its last question mark, else the last ones."""
+"""The maximum number of words read of a long text: those up to its last question mark, otherwise the last ones."""
 _LONGEST_SIGN = 4
 _NEAR = 5
 _SUFFIX = 3
 _MOST_LOGIT = 30.0
 _LONG_SECONDS = 8 * 86400.0
-"""A window of more than about a week lets a question ask for a habit or a state; a shorter one rarely does."""
+"""With a window of more than about a week, a question may ask for a habit or a state; with a shorter one it rarely
+does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Intent:
     """One of `INTENTS`."""
     probability: float
     reason: str
-    """The words of the question with the most weight for it; "" for none."""
+    """The words of the question with the most weight for the intent; "" if there are none."""
 
 
 def classify(text: str, phrase: TimePhrase | None, at: datetime) -> Intent:
@@ -54,7 +56,7 @@ def classify(text: str, phrase: TimePhrase | None, at: datetime) -> Intent:
 
 
 def features(text: str, phrase: TimePhrase | None, at: datetime) -> set[str]:
-    """The features of a question; the training script uses the same."""
+    """The features of a question, also used by the training script."""
     return _Tokens.of(text, phrase, at).features()
 
 
@@ -74,7 +76,7 @@ def _evidence(read: "_Tokens", best: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """A question's words, the words of its time phrase as one, and the class of each."""
+    """A question's words, with its time phrase as one word, and the class of each."""
 
     keys: tuple[str, ...]
     classes: tuple[str, ...]
@@ -99,19 +101,23 @@ class _Tokens:
         return cls(tuple(keys), tuple(classes), anchor, relation, text_of_phrase)
 
     def features(self) -> set[str]:
-        """N-grams of words and classes, words under the question's opener, classes of the lexicon, and the anchor's words."""
+        """N-grams of words and classes, words with the question's opener, classes of the lexicon, and the anchor's
+        words.
+        """
         return {"1", *self._words(), *self._grammar(), *self._lexicon(), *self._anchor()}
 
     @property
     def is_keyword(self) -> bool:
-        """Whether there is nothing to interpret: no word, or a single one that is neither a time nor a word of grammar."""
+        """Whether there is nothing to interpret: no word, or a single one that is neither a time nor a function
+        word.
+        """
         if len(self.keys) != 1:
             return not self.keys
         return not self.keys[0].startswith("<") and self.keys[0] not in word_class("intent", "grammar")
 
     @property
     def opener(self) -> str:
-        """The word that says how the question asks: what, how, did."""
+        """The word that introduces the question: what, how, did."""
         return next((each for each in self.classes if each in word_class("intent", "opener")), "")
 
     def around(self, place: int) -> Iterator[str]:
@@ -123,7 +129,7 @@ class _Tokens:
         yield from (f"c:{one} {two}" for one, two in pairwise(classes))
 
     def word_at(self, place: int) -> str:
-        """A word as a reader knows it; of the time phrase, its own words."""
+        """A word as shown to a reader; for the time phrase, its own words."""
         return self.phrase if self.keys[place].startswith("<") else self.keys[place]
 
     def _words(self) -> Iterator[str]:
@@ -174,7 +180,7 @@ def _asking_words(text: str) -> Sequence[Word]:
 
 @lru_cache(maxsize=4096)
 def _class_of(key: str, owner: bool) -> str:
-    """A word of grammar is its own class; any other word is known by its kind of verb and its ending."""
+    """The class of a word: itself for a function word, otherwise its kind of verb and its ending."""
     if key in word_class("intent", "grammar"):
         return key
     if key.isdigit():
@@ -196,7 +202,7 @@ def _plural_ending(key: str) -> str:
 
 
 def _time_token(phrase: TimePhrase, at: datetime) -> str:
-    """The relation of the time phrase to the time of the question."""
+    """The position of the time phrase relative to the time of the question."""
     if phrase.window is None:
         return f"<{phrase.relation}>"
     since, until, now = phrase.window.since, phrase.window.until, at.timestamp()

@@ -1,8 +1,8 @@
-"""The features of `engram.models.pairs`: what two statements share, what one has in place of the other, and how each is worded.
+"""The features of `engram.models.pairs`: what two statements share, what replaces what, and how each is worded.
 
-Words are aligned by their stems and by the bundled word vectors, so that "boss" stands beside "manager"; what is left over on both sides is
-what was replaced. Names and numbers count by their kind, never by themselves, so that the model carries over to people and things it has
-never met. training/train_pairs.py uses the same functions.
+Words are aligned by their stems and by the bundled word vectors, so that "boss" aligns with "manager"; the words left
+over on both sides are what was replaced. Names and numbers count only by their kind, so that the model also works for
+people and things that were not in its training data. training/train_pairs.py uses the same functions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,37 +20,40 @@ __all__ = ["BUCKETS", "Alignment", "Alignments", "align", "bucket"]
 BUCKETS = 1 << 16
 _SAME = 0.995
 _ALIKE = 0.45
-"""The cosine from which two words that are left over are taken for one another."""
+"""The cosine from which two left-over words count as alike."""
 _NONE = -2.0
-"""Less than any cosine: in the place of a word that a shorter statement does not have."""
+"""Less than any cosine: the value for a word that a shorter statement lacks."""
 _KINDS = slice(3, 3 + len(KINDS))
-"""Where the kinds are in `Statement.marks`."""
+"""The columns of the kinds in `Statement.marks`."""
 _NUMBERS = 3 + KINDS.index(NUMBER)
 _COUNTED = 2 + len(WORDING)
-"""Where the contrasted words begin in `Statement.wording`."""
+"""The position in `Statement.wording` at which the contrasted words begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Two statements side by side: the likeness of their words with meaning, and which of them the other has too."""
+    """Two aligned statements: the similarity of their content words, and which of these the other statement also
+    has.
+    """
 
     older: Statement
     newer: Statement
     cosines: Any
-    """A row for each such word of the newer, a column for each of the older."""
+    """A row for each content word of the newer statement, a column for each of the older one."""
     matched_old: list[bool]
     matched_new: list[bool]
 
 
 def align(older: Statement, newer: Statement) -> Alignment:
-    """The two statements' words beside one another."""
+    """Align the words of two statements."""
     return Alignments([(older, newer)])[0]
 
 
 class Alignments:
-    """Many pairs of statements, the older first, each with its words side by side; computed together, as numpy is slow to begin.
+    """Many pairs of statements, the older first, aligned together because numpy has a high cost per call.
 
-    Arrays have a row for each older statement and after them one for each newer; shorter statements are filled up with zeros.
+    Arrays have a row for each older statement, followed by one for each newer statement; shorter statements are padded
+    with zeros.
     """
 
     def __init__(self, pairs: Sequence[tuple[Statement, Statement]]) -> None:
@@ -86,7 +89,9 @@ class Alignments:
         return each[len(self.pairs) :, :, None], each[: len(self.pairs), None]
 
     def _compare_words(self) -> Any:
-        """The likeness of each two words of a pair: different numbers are never alike, and the same stem is the same word."""
+        """The similarity of any two words of a pair: different numbers are never alike, and words with the same stem
+        are equal.
+        """
         import numpy as np
 
         (new, old), half = self._cross_words(self._seen), len(self.pairs)
@@ -119,9 +124,11 @@ class Alignments:
         return np.concatenate(parts, dtype=np.float32).T
 
     def _of_sides(self, summed: Any) -> Any:
-        """Of each statement: how much of it the other has, nearly and exactly; how many words are left over; how well the other has its first word,
-        its second and its last; how often a word that both have precedes one that is left over; how well the other has what
-        precedes the verb, on average and at least, and what follows it.
+        """Measures of each statement against the other one.
+
+        How much of it the other has, approximately and exactly; how many words are left over; how well the other covers
+        its first, second and last word; how often a shared word precedes one that is left over; how well the other
+        covers what precedes the verb, on average and at least, and what follows it.
         """
         import numpy as np
 
@@ -141,7 +148,9 @@ class Alignments:
         )
 
     def _of_sums(self) -> Any:
-        """The likeness of the whole statements, of what only one has, and of that to the whole other statement."""
+        """The similarity of the whole statements, of the parts that only one has, and of these parts to the whole other
+        statement.
+        """
         import numpy as np
 
         sums = np.stack(self.sums, axis=1)
@@ -152,7 +161,9 @@ class Alignments:
 
     @cached_property
     def sums(self) -> tuple[Any, Any, Any, Any]:
-        """The summed vectors of the older statements, the newer, what only the older have, and what only the newer have."""
+        """The summed vectors of the older statements, the newer ones, what only the older have, and what only the newer
+        have.
+        """
         import numpy as np
 
         half, sums = len(self.pairs), np.array([each.sum for each in self._each])
@@ -160,7 +171,9 @@ class Alignments:
         return sums[:half], sums[half:], only[:half], only[half:]
 
     def vectors(self) -> Any:
-        """The vectors of what only the newer has, only the older, and both, each at most of length one; a row for each pair."""
+        """The vectors of what only the newer has, only the older, and both, each of length one at most; a row for each
+        pair.
+        """
         import numpy as np
 
         old, _, left, right = self.sums
@@ -169,8 +182,10 @@ class Alignments:
         return (parts / np.maximum(1.0, lengths)).reshape(len(parts), -1)
 
     def _of_kinds(self, summed: Any) -> Any:
-        """For names, numbers, times and other words: how many both have, how many only the older, only the newer, and how many were replaced;
-        then how many names only the older has before its verb, and the newer.
+        """Counts for names, numbers, times and other words.
+
+        For each kind: how many both have, only the older, only the newer, and how many were replaced; then how many
+        names only the older has before its verb, and how many only the newer.
         """
         import numpy as np
 
@@ -180,7 +195,9 @@ class Alignments:
         return np.concatenate([counts.reshape(-1, half), summed[3, -1].reshape(2, half)])
 
     def _of_leftovers(self) -> Any:
-        """The likeness of what only one has to what only the other has: at best, on average, and how many words have one alike."""
+        """The similarity of what only one has to what only the other has: the best, the average, and how many words
+        have a match.
+        """
         import numpy as np
 
         half, (new, old) = len(self.pairs), self._cross_words(self._left)
@@ -195,8 +212,10 @@ class Alignments:
     # -- n-grams
 
     def buckets(self) -> tuple[Any, Any]:
-        """The hash buckets of the n-grams of each statement with what both have masked, of the words both have, and of the pairs of what is left
-        over: those of all pairs one after the other, and where each pair begins.
+        """The hash buckets of the n-grams of each statement with shared words masked, of the shared words, and of the
+        pairs of left-over words.
+
+        Returns the buckets of all pairs in one array, and the start of each pair.
         """
         import numpy as np
 
@@ -208,14 +227,14 @@ class Alignments:
             found.append([bucket("1"), *map(bucket, _twins(pair, twins[at], best[at]))])
         firsts = np.arange(0, len(self.pairs) * BUCKETS, BUCKETS)
         places = np.concatenate(found) + np.repeat(np.repeat(firsts, 3), list(map(len, found)))
-        # Each counts once in a pair; `np.unique` takes far longer for so few.
+        # Each counts once in a pair; `np.unique` is much slower for so few.
         places.sort()
         places = places[np.append(True, places[1:] != places[:-1])]
         return places % BUCKETS, places.searchsorted(firsts)
 
 
 def _pad_arrays(parts: Sequence[Any], seen: Any) -> Any:
-    """Arrays of different lengths as one, filled up with zeros."""
+    """Arrays of different lengths as one, padded with zeros."""
     import numpy as np
 
     found = np.zeros((*seen.shape, *parts[0].shape[1:]), dtype=parts[0].dtype)
@@ -224,14 +243,19 @@ def _pad_arrays(parts: Sequence[Any], seen: Any) -> Any:
 
 
 def _of_words(pair: Alignment) -> tuple[float, ...]:
-    """What is sooner told word by word: opposites and rivals among what is left over, the frame, numbers, and whether the verb is the same."""
+    """Features that are easier to compute word by word: opposites and rivals among left-over words, the frame, numbers,
+    and whether the verb is the same.
+    """
     old, new = pair.older, pair.newer
     contrast = _contrast(pair) if old.contrastive or new.contrastive else (False, False)
     return (*contrast, *_frame(old, new), *_numbers(pair), old.verb == new.verb != "")
 
 
 def _contrast(pair: Alignment) -> tuple[bool, bool]:
-    """Whether there are opposites and rivals among what is left over in both. At least one of two opposites may have one, and both rivals."""
+    """Whether there are opposites and rivals among the left-over words of both.
+
+    Of two opposites at least one is contrastive; of two rivals both are.
+    """
     older, newer = pair.older, pair.newer
     their_own = [older.canonical[at] for at in older.contrastive if not pair.matched_old[at]]
     my_own = [newer.canonical[at] for at in newer.contrastive if not pair.matched_new[at]]
@@ -243,8 +267,10 @@ def _contrast(pair: Alignment) -> tuple[bool, bool]:
 
 
 def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
-    """The words that both begin with and those that both end with: how many, and how many with a meaning of their own; what stands between them:
-    how many words in each and of which kinds; and how many of all words both have.
+    """The words that both begin with and that both end with, and what is between them.
+
+    How many there are at either end, and how many of them are content words; how many words are between them in each,
+    and of which kinds; and how many of all words both share.
     """
     old, new = older.stems, newer.stems
     least = min(len(old), len(new))
@@ -265,7 +291,7 @@ _MIDDLES = (NAME, NUMBER, TIME, WORD, FUNCTION)
 
 
 def _count_equal_starts(some: Iterable[str], others: Iterable[str]) -> int:
-    """How many of the first are the same."""
+    """The number of equal items at the beginning."""
     count = 0
     for one, other in zip(some, others, strict=False):
         if one != other:
@@ -275,7 +301,9 @@ def _count_equal_starts(some: Iterable[str], others: Iterable[str]) -> int:
 
 
 def _numbers(pair: Alignment) -> tuple[float, float, float, float]:
-    """Whether a number that was replaced stands before the same word, after it, and before the verb; and the ratio of the two."""
+    """Whether a replaced number comes before the same word, after it, and before the verb; and the ratio of the two
+    numbers.
+    """
     after = before = subject = ratio = 0.0
     if NUMBER not in pair.older.kinds or NUMBER not in pair.newer.kinds:
         return after, before, subject, ratio
@@ -310,7 +338,9 @@ def _ratio(one: str, other: str) -> float:
 
 
 def _mask_words(each: Statement, hits: list[bool]) -> tuple[str, ...]:
-    """Words as the model learns them: `=` for what both have, a kind for a name, number or time, else the stem."""
+    """Words in the form the model learns: `=` for a shared word, a kind for a name, number or time, otherwise the
+    stem.
+    """
     found = ["^", *each.model_tokens, "$"]
     for place, token, hit in zip(each.places, each.words, hits, strict=True):
         if hit:
@@ -320,11 +350,11 @@ def _mask_words(each: Statement, hits: list[bool]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 13)
 def _grams(label: str, keys: tuple[str, ...], functions: tuple[str, ...]) -> Any:
-    """The buckets of up to three words in a row, and of the function words."""
+    """The buckets of n-grams of up to three words, and of the function words."""
     import numpy as np
 
     follows = [f" {key}".encode("utf-8", "surrogatepass") for key in keys]
-    # The hash of a longer n-gram goes on from that of the shorter one.
+    # The hash of a longer n-gram continues that of the shorter one.
     ones = [crc32(f"{label}{key}".encode("utf-8", "surrogatepass")) for key in keys]
     twos = list(map(crc32, follows[1:], ones))
     threes = map(crc32, follows[2:], twos)
@@ -333,9 +363,9 @@ def _grams(label: str, keys: tuple[str, ...], functions: tuple[str, ...]) -> Any
 
 
 def _twins(pair: Alignment, twins: list[int], best: list[float]) -> Iterator[str]:
-    """Each word of the older statement: as both have it, or with the word of the newer that is most like it."""
+    """Each word of the older statement: marked as shared, or with the most similar word of the newer statement."""
     words = pair.newer.words
-    # The lists go on where a longer statement has more words.
+    # The lists continue if a longer statement has more words.
     for token, hit, place, nearest in zip(pair.older.words, pair.matched_old, twins, best, strict=False):
         kind = token.kind
         if hit:

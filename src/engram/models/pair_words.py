@@ -1,4 +1,4 @@
-"""The words of a statement as two statements are compared by them: stem, kind, place and vector."""
+"""The words of a statement, prepared for comparing two statements: stem, kind, position and vector."""
 
 import re
 from collections.abc import Iterator
@@ -33,22 +33,22 @@ __all__ = [
 ME, WE, NOT = "@me", "@we", "@not"
 NUMBER, NAME, TIME, FUNCTION, WORD = "#", "N", "T", "f", "w"
 KINDS = (NAME, NUMBER, TIME, WORD)
-"""The kinds of words with a meaning of their own."""
+"""The kinds of content words."""
 MARKS = 4 + len(KINDS)
 REFERRING_WORDS = frozenset(
     ("it", "he", "she", "they", "that", "this", "his", "her", "its", "their", "him", "them", "those", "these")
 )
-"""Words that refer to something said before."""
+"""Words that refer to something mentioned before."""
 
 _ARTICLES = frozenset(("the", "a", "an", ","))
 _CONTRASTED = (
     *("also", "too", "another", "other", "both", "now", "new"),
     *("still", "only", "was", "used", "had", "but", "so"),
 )
-"""Words that often tell many values from one, or the present from the past; any other is left to the n-grams."""
+"""Words that often distinguish several values from one, or the present from the past; the n-grams cover all others."""
 _MOST_CHARACTERS = 1_000
 _LAST_MARKS = " .!…"
-"""Marks at the end say nothing: people leave them out."""
+"""Punctuation at the end, which is ignored because people leave it out."""
 _MOST_WORDS = 60
 _MOST_KNOWN = 20_000
 _LEAST_WEIGHT, _MOST_WEIGHT = 2.0, 14.0
@@ -58,7 +58,7 @@ _PERSONS = {
     **dict.fromkeys(("we", "us", "our", "ours", "ourselves"), WE),
 }
 _AMBIGUOUS = frozenset(("may", "march", "mar", "second", "fall", "spring", "sat", "sun"))
-"""Times only where they are written with a capital."""
+"""Words that are times only if they are capitalised."""
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _ORDINALS = {
     "third": "3",
@@ -71,12 +71,12 @@ _ORDINALS = {
 }
 _CLOCK = {"half past": "30", "quarter past": "15", "quarter to": "45"}
 _CENTURY = 30
-"""'81 is 1981, '26 is 2026."""
+"""The split between centuries: '81 is 1981, '26 is 2026."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word: in lower case, its stem and its kind."""
+    """One word in lower case, with its stem and its kind."""
 
     key: str
     stem: str
@@ -84,9 +84,9 @@ class Token:
 
 
 class Statement:
-    """What two statements are compared by: all words, those with a meaning of their own, and whatever can be said of one statement alone.
+    """A statement prepared for comparison: all words, its content words, and other properties of the statement alone.
 
-    Only the tokens are read at once: most statements are compared by them alone, or not at all.
+    Only the tokens are computed at once, because most statements need nothing else.
     """
 
     def __init__(self, text: str) -> None:
@@ -95,12 +95,12 @@ class Statement:
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """Where `words` stand among the tokens."""
+        """The positions of `words` among the tokens."""
         return tuple(place for place, token in enumerate(self.tokens) if token.kind != FUNCTION)
 
     @cached_property
     def words(self) -> tuple[Token, ...]:
-        """The tokens with a meaning of their own."""
+        """The tokens with a meaning of their own (content words)."""
         return tuple(self.tokens[place] for place in self.places)
 
     @cached_property
@@ -117,7 +117,7 @@ class Statement:
 
     @property
     def weights(self) -> Any:
-        """How much each of `words` tells."""
+        """How informative each of `words` is."""
         return self._vectors[1]
 
     @cached_property
@@ -127,8 +127,8 @@ class Statement:
 
     @cached_property
     def marks(self) -> Any:
-        """A row for each of `words`: its weight, whether it precedes the verb, whether it follows it, whether it is of each of `KINDS`, and whether it is
-        a name before the verb.
+        """A row for each of `words`: its weight, whether it precedes the verb, whether it follows it, its kind as a
+        flag for each of `KINDS`, and whether it is a name before the verb.
         """
         import numpy as np
 
@@ -143,34 +143,34 @@ class Statement:
 
     @cached_property
     def hashes(self) -> Any:
-        """Those of the stems of `words`."""
+        """The hashes of the stems of `words`."""
         import numpy as np
 
         return np.array([hash(token.stem) for token in self.words], dtype=np.int64)
 
     @cached_property
     def canonical(self) -> tuple[str, ...]:
-        """The stems of `words` under which opposites and rivals are found."""
+        """The stems of `words` used to look up opposites and rivals."""
         return tuple(canonical_stem(token.key) for token in self.words)
 
     @cached_property
     def contrastive(self) -> tuple[int, ...]:
-        """The places in `canonical_stem` of words that may have an opposite or a rival."""
+        """The positions in `canonical_stem` of words that may have an opposite or a rival."""
         return tuple(at for at, word in enumerate(self.canonical) if is_contrastive(word))
 
     @cached_property
     def model_tokens(self) -> tuple[str, ...]:
-        """The tokens as the model learns them: the kind of a name, number or time, else the stem."""
+        """The tokens in the form the model learns: the kind of a name, number or time, otherwise the stem."""
         return tuple(token.stem if token.kind in (WORD, FUNCTION) else f"<{token.kind}>" for token in self.tokens)
 
     @cached_property
     def functions(self) -> tuple[str, ...]:
-        """The tokens without a meaning of their own."""
+        """The tokens without a meaning of their own (function words)."""
         return tuple(token.key for token in self.tokens if token.kind == FUNCTION)
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
-        """Those of the tokens but for articles and commas."""
+        """The stems of the tokens, without articles and commas."""
         return tuple(token.stem for token in self.tokens if token.key not in _ARTICLES)
 
     @cached_property
@@ -190,19 +190,19 @@ class Statement:
 
     @cached_property
     def verb_place(self) -> int:
-        """Where the verb stands; behind the last token where there is none."""
+        """The position of the verb; after the last token if there is none."""
         verbs = word_class("wordclasses", "verb")
         places = (at for at, token in enumerate(self.tokens) if token.key in verbs or token.stem in verbs)
         return next(places, len(self.tokens))
 
     @property
     def verb(self) -> str:
-        """The stem of the verb; "" where there is none."""
+        """The stem of the verb; "" if there is none."""
         return self.tokens[self.verb_place].stem if self.verb_place < len(self.tokens) else ""
 
     @cached_property
     def wording(self) -> Any:
-        """How many words and tokens it has, the values of `WORDING`, and which of `_CONTRASTED` it has."""
+        """The number of words and tokens, the values of `WORDING`, and which of `_CONTRASTED` it has."""
         import numpy as np
 
         keys = [token.key for token in self.tokens]
@@ -211,7 +211,7 @@ class Statement:
         return np.array((len(self.words), len(keys), *wording, *contrasted), dtype=np.float32)
 
     def beside(self, place: int, step: int) -> str:
-        """The stem of the word next to a place; "" at the end."""
+        """The stem of the word next to a position; "" at the end."""
         return self.tokens[place + step].stem if 0 <= place + step < len(self.tokens) else ""
 
 
@@ -258,7 +258,9 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _value(digits: str) -> str:
-    """A number as it is compared: no thousands separators, years in full, times of day by a clock of twelve hours."""
+    """A number in the form used for comparison: no thousands separators, four-digit years, times on a twelve-hour
+    clock.
+    """
     if digits[0] in "'’":
         year = digits[1:]
         return f"{'20' if int(year) < _CENTURY else '19'}{year}" if len(year) == 2 and year.isdecimal() else year
@@ -285,7 +287,7 @@ def _join_compounds(tokens: Iterator[Token]) -> Iterator[Token]:
 
 
 def _merge(held: list[Token], number: Token) -> Token:
-    """The number together with the words before it that belong to it; they are removed."""
+    """Merge the number with the preceding words that belong to it, which are removed."""
     words, value = [token.key for token in held[-2:]], number.stem
     minutes = _CLOCK.get(" ".join(words), "")
     if minutes and value.isdecimal():
@@ -329,7 +331,7 @@ def _embedder() -> Any:
 
 
 class _WordVectors:
-    """The words a process has met, each embedded once: their rows lie in one array, so that those of many words are read at once."""
+    """Caches the vector of each word. The rows are in one array, so that those of many words are read at once."""
 
     def __init__(self) -> None:
         self._lock = ForkedLock()
@@ -338,7 +340,7 @@ class _WordVectors:
         self._lengths: Any = None
 
     def of(self, words: list[str]) -> tuple[Any, Any]:
-        """A unit row for each word, zero where the model knows nothing of it, and how long each was."""
+        """A unit row for each word, zero if the model does not know it, and the original length of each."""
         with self._lock:
             if len(self._places) > _MOST_KNOWN:
                 self._places.clear()
@@ -349,7 +351,7 @@ class _WordVectors:
             return self._rows.take(places, 0), self._lengths.take(places)
 
     def _add(self, words: list[str]) -> None:
-        """Embed words; the arrays double, so that adding one by one does not copy them each time."""
+        """Embed words. The arrays grow by doubling, so adding words one by one does not copy them each time."""
         import numpy as np
 
         rows = _embedder().sum_texts(words)
@@ -369,7 +371,7 @@ word_vectors = _WordVectors().of
 
 @lru_cache(maxsize=4096)
 def read_statement(text: str) -> Statement:
-    """A statement as it is compared, folded; of a long text, the beginning."""
+    """A folded statement, prepared for comparison; only the beginning of a long text is read."""
     return Statement(fold_text(text))
 
 
@@ -377,7 +379,9 @@ WORDING = ("not", "me", "we", "past", "change", "state", "clauses", "begins", "r
 
 
 def _measure_wording(text: str, tokens: tuple[Token, ...], keys: list[str]) -> tuple[float, ...]:
-    """The values of `WORDING`: negations, persons, verbs by kind, clauses, references back, and whether it begins with a capital."""
+    """The values of `WORDING`: negations, persons, verbs by kind, clauses, references, and whether it begins with a
+    capital.
+    """
     return (
         sum(token.stem == NOT for token in tokens),
         ME in keys,
@@ -392,6 +396,6 @@ def _measure_wording(text: str, tokens: tuple[Token, ...], keys: list[str]) -> t
 
 @lru_cache(maxsize=1 << 14)
 def _verb_kinds(key: str) -> tuple[bool, bool, bool]:
-    """Whether a word is a past form, tells of a change, tells of a state."""
+    """Whether a word is a past form, a verb of change, a verb of state."""
     kind = kind_of(key)
     return is_past(key), kind == "change" or revises(key), kind == "state"

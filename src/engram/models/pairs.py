@@ -1,8 +1,10 @@
-"""How a new statement relates to an older one: the same, an update, a contradiction, a refinement, or something different; the mean of two models that err differently.
+"""Classifies how a new statement relates to an older one: the same, an update, a contradiction, a refinement, or
+different.
 
-The mean of two models that err differently: scores of n-grams and a small hidden layer over the features of `engram.models.pair_features`, trained by
-training/train_pairs.py, and, where these do not already say "different", the attention of `PairAttention`. Both were trained on
-pairs by many writers and judged on writers they have never seen. numpy is imported and the weights are read on first use; the result is deterministic.
+The result is the mean of two models that make different errors: scores of n-grams and a small hidden layer over the
+features of `engram.models.pair_features`, trained by training/train_pairs.py, and, unless these already say
+"different", the attention of `PairAttention`. Both are trained on pairs by many writers and evaluated on held-out
+writers. numpy is imported and the weights are read on first use; the result is deterministic.
 """
 
 from collections.abc import Sequence
@@ -38,23 +40,23 @@ __all__ = [
 ATTENTION_FILE = Path(__file__).with_name("pair_attention.npz")
 KINDS = (NUMBER, NAME, TIME, FUNCTION, WORD)
 MAX_STATEMENT_WORDS = 40
-"""Words of a statement that are read."""
+"""The maximum number of words of a statement that are read."""
 HEADS = 4
 VECTOR_SCALE, BIAS_SCALE, MAX_INPUT_DEVIATIONS = 4.0, 4.0, 5.0
 SCALE = "_scale"
-"""Ends the name of what the bytes of a weight are multiplied by, a number for each row."""
+"""The suffix of the name of a weight's scale: the factor for the bytes of each row."""
 _NONE = -1e4
 _MOST_SCORED = 80.0
 _MOST_KNOWN = 4_096
-"""Words that a model keeps: some 6 MB."""
+"""The number of words that a model caches, about 6 MB."""
 
 
 class PairAttention:
     """The layers and their weights, by the names that the training gave them.
 
-    Where `engram.models.pairs` weighs n-grams and measures of a pair, this reads the words in order: each word attends
-    to those of its own statement and to those of the other that are like it. Trained by
-    training/train_pair_attention.py; numpy is imported and the weights are read on first use.
+    While the n-gram model weighs n-grams and measures of a pair, this one reads the words in order: each word attends
+    to those of its own statement and to similar ones of the other. Trained by training/train_pair_attention.py; numpy
+    is imported and the weights are read on first use.
     """
 
     def __init__(self, stored: dict[str, Any]) -> None:
@@ -70,12 +72,12 @@ class PairAttention:
         self.layers = sum(name.endswith("_qkv_weight") for name in stored)
         for layer in range(self.layers):
             self._fold(f"bl_{layer}_")
-        # What rows are multiplied with lies as the products need it.
+        # Matrices are stored in the memory order that the products need.
         self.turned = {name: np.ascontiguousarray(array.T) for name, array in self.weights.items() if array.ndim > 1}
         self._known = _KnownWords(self)
 
     def _fold(self, name: str) -> None:
-        """Put into the weights of a layer what each row would else be multiplied with: the weights of the norms, and the scale of the scores."""
+        """Fold constant factors into the weights of a layer: the weights of the norms, and the scale of the scores."""
         weights, size = self.weights, self.weights[f"{name}n1_weight"].size
         for norm, linear in (("n1", "qkv"), ("n2", "f1")):
             weights[f"{name}{linear}_bias"] += dot(weights[f"{name}{linear}_weight"], weights[f"{name}{norm}_bias"])
@@ -84,7 +86,7 @@ class PairAttention:
             weights[f"{name}qkv_{part}"][:size] /= (size // HEADS) ** 0.5
 
     def probabilities(self, pairs: Sequence[tuple[Statement, Statement]], measures: Any = None) -> Any:
-        """A row of probabilities of the labels for each pair, given its measures if the model was trained with any."""
+        """A row of label probabilities for each pair, given its measures if the model was trained with any."""
         import numpy as np
 
         rows, seen, likenesses, newer = self._read(pairs)
@@ -108,7 +110,9 @@ class PairAttention:
         return found
 
     def _biases(self, likenesses: Any) -> Any:
-        """(layers x pairs x heads x words x words) what is added to the scores of a word for another, whatever the two say."""
+        """(layers x pairs x heads x words x words) the bias on the score of one word for another, independent of their
+        content.
+        """
         import numpy as np
 
         total, kinds, width, _ = likenesses.shape
@@ -118,8 +122,11 @@ class PairAttention:
         return found.reshape(total, self.layers, HEADS, width, width).swapaxes(0, 1)
 
     def _read(self, pairs: Sequence[tuple[Statement, Statement]]) -> tuple[Any, Any, Any, Any]:
-        """The words of all pairs as rows, one after the other; which places of each pair have one; how like each two are, whether they are the same,
-        whether they stand in different statements and whether the second is missing; and which places are those of the newer statement.
+        """The words of all pairs as rows, one after the other, with the masks and similarities that attention needs.
+
+        Returns which positions of each pair have a word; the similarity of any two words, whether they are the same,
+        whether they are in different statements, and whether the second is missing; and which positions belong to the
+        newer statement.
         """
         import numpy as np
 
@@ -128,7 +135,7 @@ class PairAttention:
         ends = np.cumsum([len(tokens) for tokens in read.values()])
         found = dict(zip(read, np.split(places, ends[:-1]), strict=True))
         first, second = (max(len(read[id(pair[side])]) for pair in pairs) for side in (0, 1))
-        # Place 0 is for no word.
+        # Position 0 means no word.
         at = np.zeros((len(pairs), first + second), dtype=np.int64)
         for row, (older, newer) in zip(at, pairs, strict=True):
             for statement, start in ((older, 0), (newer, first)):
@@ -138,7 +145,7 @@ class PairAttention:
         likeness = np.maximum(cross_products(words.vectors[at]), same)
         side = np.arange(first + second) >= first
         other = np.broadcast_to((side[:, None] != side).astype(np.float32), same.shape)
-        # Of two words only those of different statements are compared: a quarter of the table says it all.
+        # Only words of different statements are compared, so a quarter of the table is enough.
         across, repeated = likeness[:, :first, first:], same[:, :first, first:]
         best, again = np.zeros_like(content), np.zeros_like(content)
         best[:, :first] = (across * content[:, None, first:]).max(2, initial=0.0)
@@ -156,7 +163,7 @@ class PairAttention:
         )
 
     def _layer(self, name: str, rows: Any, places: Any, biases: Any) -> Any:
-        """One layer: every word takes up what the words it attends to have to say."""
+        """One layer: each word adds a weighted sum of the words it attends to."""
         import numpy as np
 
         (total, heads, width, _), size = biases.shape, rows.shape[1]
@@ -164,7 +171,7 @@ class PairAttention:
         asked, offered, said = split.reshape(total, width, 3, heads, -1).transpose(2, 0, 3, 1, 4)
         scores = dot(asked, offered.transpose(0, 1, 3, 2))
         scores += biases
-        # What is larger would be too large for a sum; it is not met.
+        # Larger values would overflow the sum; they do not occur.
         np.exp(np.minimum(scores, _MOST_SCORED, out=scores), out=scores)
         heard = dot(scores, said) / scores.sum(-1, keepdims=True)
         heard = heard.transpose(0, 2, 1, 3).reshape(-1, size).take(places, 0)
@@ -173,7 +180,7 @@ class PairAttention:
 
     @staticmethod
     def _pool_words(hidden: Any, seen: Any, newer: Any) -> list[Any]:
-        """The mean and the largest of the words of each statement."""
+        """The mean and the maximum over the words of each statement."""
         import numpy as np
 
         means, most = [], []
@@ -186,8 +193,8 @@ class PairAttention:
 
 
 class _Words(NamedTuple):
-    """Words by themselves, the first row for none: their rows, their unit vectors, the hashes of their stems, and whether they have a meaning of
-    their own.
+    """Properties of single words, the first row for a missing word: rows, unit vectors, hashes of stems, and whether
+    they are content words.
     """
 
     rows: Any
@@ -197,7 +204,9 @@ class _Words(NamedTuple):
 
 
 class _KnownWords:
-    """The words a model has met, each worked out once. Another thread may read the arrays while words are added: what is there does not change."""
+    """Caches the properties of words. Existing rows never change, so other threads may read the arrays while words are
+    added.
+    """
 
     def __init__(self, model: PairAttention) -> None:
         self._model = model
@@ -206,7 +215,7 @@ class _KnownWords:
         self._words: _Words | None = None
 
     def of(self, tokens: Sequence[Token]) -> "tuple[Any, _Words]":
-        """The place of each word in the arrays, and these."""
+        """The index of each word in the arrays, and the arrays."""
         import numpy as np
 
         keys = [(token.key, token.stem, token.kind) for token in tokens]
@@ -220,7 +229,7 @@ class _KnownWords:
             return np.array([self._places[key] for key in keys], dtype=np.int64), self._words
 
     def _add(self, keys: Sequence[tuple[str, str, str]]) -> None:
-        """Work out words; the arrays double, so that adding a few does not copy them each time."""
+        """Add words. The arrays grow by doubling, so adding a few words does not copy them each time."""
         import numpy as np
 
         weights = self._model.weights
@@ -241,7 +250,7 @@ class _KnownWords:
 
 
 def _enlarge(words: "_Words | None", known: int, like: tuple[Any, ...], room: int) -> "_Words":
-    """The first words in larger arrays."""
+    """The given number of first words in larger arrays."""
     import numpy as np
 
     arrays = [np.zeros((room, *each.shape[1:]), dtype=each.dtype) for each in like]
@@ -251,7 +260,7 @@ def _enlarge(words: "_Words | None", known: int, like: tuple[Any, ...], room: in
 
 
 def _spread(rows: Any, places: Any, shape: tuple[int, int]) -> Any:
-    """Rows in their places in each pair, zeros where there is no word."""
+    """Put rows at their positions in each pair, with zeros if there is no word."""
     import numpy as np
 
     found = np.zeros((shape[0] * shape[1], rows.shape[1]), dtype=np.float32)
@@ -284,12 +293,12 @@ def _gelu(rows: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def pair_attention() -> PairAttention:
-    """The model as it is bundled."""
+    """The bundled model."""
     return read_attention(ATTENTION_FILE)
 
 
 def read_attention(file: Path) -> PairAttention:
-    """The model that a training script has written."""
+    """Read a model written by a training script."""
     from engram.models.weights import read_arrays
 
     return PairAttention(read_arrays(file))
@@ -297,25 +306,30 @@ def read_attention(file: Path) -> PairAttention:
 
 LABELS = ("same", "update", "contradiction", "refinement", "different")
 LIKELY_CHANGE = 0.60
-"""The probability of an update or contradiction from which a person or the caller is told. Of writers left out, before the last training,
-.53 of the changes reached it and .029 of the look-alikes; of the two who wrote plainly .69 and .017."""
+"""The probability of an update or contradiction from which a person or the caller is notified. On held-out writers,
+before the last training, .53 of the changes reached it and .029 of the look-alikes; for the two who wrote plainly .69
+and .017.
+"""
 SURE_UPDATE = 0.75
-"""The probability of an update from which the older statement may be superseded, if nothing in their words speaks against it
-(`engram.gates.certainty`): before the last training .29 of the updates reached it and .005 of the look-alikes."""
+"""The probability of an update from which the older statement may be superseded, unless their words speak against it
+(`engram.gates.certainty`). Before the last training .29 of the updates reached it and .005 of the look-alikes.
+"""
 MIN_SAME = 0.65
-"""The probability from which the newer statement says nothing new."""
+"""The probability from which the newer statement adds nothing new."""
 
 NETWORK_FILE = Path(__file__).with_name("pairs.bin")
 MEASURES = 107
-"""Measures of a pair; its vectors follow them."""
+"""The number of measures of a pair; its vectors follow them."""
 HIDDEN = 144
 MOST_DEVIATIONS = 5.0
 _APART_FROM = 0.85
-"""The probability of "different" from which the second model is not asked: none of 12,276 pairs would have been noticed all the same."""
+"""The probability of "different" from which the second model is skipped. None of 12,276 skipped pairs would have been
+reported.
+"""
 _FAR = 0.1
-"""Statements with a lower cosine are not compared: they are about different things, or nothing in their words shows otherwise."""
+"""Statements with a lower cosine are not compared: they are about different things, or their words show no relation."""
 _CUE = 0.05
-"""The least weight for a change of a word that is given as a reason."""
+"""The minimum weight of a word for a change to be given as a reason."""
 _LONGEST_REASON = 80
 
 
@@ -329,7 +343,7 @@ class Relation:
     refinement: float
     different: float
     reason: str = ""
-    """The words replaced and the word that tells of a change; "" where the two are about different things."""
+    """The words replaced and the word that indicates a change; "" if the two are about different things."""
 
     @property
     def label(self) -> str:
@@ -338,7 +352,7 @@ class Relation:
 
     @property
     def change(self) -> float:
-        """The probability that the two cannot both hold now."""
+        """The probability that the two cannot both be true now."""
         return self.update + self.contradiction
 
 
@@ -347,7 +361,7 @@ _SAME = Relation(1.0, 0.0, 0.0, 0.0, 0.0, "says the same")
 
 
 def relate(older: str, newer: str, cosine: float = nan) -> Relation:
-    """How a newer statement relates to an older one; the cosine of the two spares the comparison where it is very low."""
+    """How a newer statement relates to an older one. A very low cosine of the two makes the comparison unnecessary."""
     return relate_all([older], newer, [cosine])[0]
 
 
@@ -361,7 +375,9 @@ def relate_all(older: Sequence[str], newer: str, cosines: Sequence[float] | None
 
 
 def relate_pairs(pairs: Sequence[tuple[str, str]], *, reasons: bool = True) -> list[Relation]:
-    """How the newer statement of each pair, the second, relates to the older one; many pairs cost less in one go, and less without reasons."""
+    """How the newer statement of each pair, the second, relates to the older one. One call for many pairs is faster,
+    and faster still without reasons.
+    """
     read = [(read_statement(older), read_statement(newer)) for older, newer in pairs]
     found = [_SAME if _is_identical(*each) else _APART for each in read]
     unlike = [at for at, known in enumerate(found) if known is _APART]
@@ -382,7 +398,7 @@ def _is_identical(older: Statement, newer: Statement) -> bool:
 
 
 def inputs(pairs: Alignments) -> tuple[Any, tuple[Any, Any]]:
-    """What the network reads: a row of measures and vectors for each pair, and the buckets of its n-grams."""
+    """The input of the network: a row of measures and vectors for each pair, and the buckets of its n-grams."""
     import numpy as np
 
     return np.hstack([pairs.measures(), pairs.vectors()]), pairs.buckets()
@@ -401,7 +417,9 @@ def probabilities(pairs: Alignments) -> Any:
 
 
 class PairNetwork:
-    """Scores by n-grams, measures and vectors, and a hidden layer over the measures and the scores; weights as the file has them."""
+    """Scores by n-grams, measures and vectors, and a hidden layer over the measures and the scores; the weights are as
+    in the file.
+    """
 
     def __init__(self, stored: bytes) -> None:
         import numpy as np
@@ -440,7 +458,7 @@ class PairNetwork:
         return likely / likely.sum(1, keepdims=True)
 
     def weights(self, grams: Sequence[str], label: str) -> list[float]:
-        """What each n-gram counts for a label over `different`."""
+        """The weight of each n-gram for a label over `different`."""
         rows = self.grams[[bucket(gram) for gram in grams]] * self.gram_scale
         found: list[float] = (rows[:, LABELS.index(label)] - rows[:, -1]).tolist()
         return found
@@ -455,7 +473,7 @@ def _network() -> PairNetwork:
 
 
 def _reason(pair: Alignment, label: str) -> str:
-    """The words replaced and the word that tells of it: `npm → pnpm ("moved from")`."""
+    """The words replaced and the word that indicates it: `npm → pnpm ("moved from")`."""
     if label == "same":
         return "says the same"
     if label == "refinement":
@@ -466,7 +484,7 @@ def _reason(pair: Alignment, label: str) -> str:
 
 
 def _describe_replacement(pair: Alignment) -> str:
-    """The word of the older statement that most likely gave way, and what took its place; "" for none."""
+    """The word of the older statement that was most likely replaced, and its replacement; "" if there is none."""
     old = [at for at, hit in enumerate(pair.matched_old) if not hit]
     new = [at for at, hit in enumerate(pair.matched_new) if not hit]
     if not old or not new:
@@ -481,7 +499,7 @@ def _describe_replacement(pair: Alignment) -> str:
 
 
 def _cue(pair: Alignment, label: str) -> str:
-    """The word or two of the newer statement with the most weight for a change."""
+    """The one or two words of the newer statement with the most weight for a change."""
     tokens, shown = pair.newer.tokens, pair.newer.model_tokens
     matched = {place for place, hit in zip(pair.newer.places, pair.matched_new, strict=True) if hit}
     places = [at for at, token in enumerate(tokens) if at not in matched and token.key != "," and shown[at][0] != "<"]

@@ -1,4 +1,6 @@
-"""Whether a new statement says the same as an older one in other words, and how likely it says again what a person rejected or retired."""
+"""Judges whether a new statement paraphrases an older one, and how likely it repeats one that a person rejected or
+retired.
+"""
 
 import json
 import re
@@ -33,32 +35,36 @@ __all__ = [
 
 PARAPHRASE_FILE = Path(__file__).with_name("paraphrases.bin")
 SAME_LOG_ODDS = -0.25
-"""The score from which a statement says the same. Of writers left out, and with the checks of `engram.capture.stage`, .64 of the paraphrases of rules
-reach it, 2 of 520 pairs of different rules about one topic, 3 of 280 changed rules and 13 of 480 that were written to be mistaken for the rule."""
+"""The score from which two statements have the same meaning. On held-out writers, and with the checks of
+`engram.capture.stage`, .64 of the paraphrases of rules reach it, 2 of 520 pairs of different rules about one topic, 3
+of 280 changed rules and 13 of 480 that were written to be mistaken for the rule.
+"""
 SURELY_SAME_LOG_ODDS = 1.4
-"""The score from which nothing is lost if only one of the two is kept: none of those changed or mistaken rules reaches it."""
+"""The score from which keeping only one of the two loses nothing: none of those changed or mistaken rules reaches
+it.
+"""
 _MIN_RELATION_PROBABILITY = 1e-4
 _MAX_TEXT_CHARACTERS = 2_000
-"""Characters that are searched for cues."""
+"""The maximum number of characters that are searched for cues."""
 _PARAPHRASE_CUES = PARAPHRASE_FILE.with_name("paraphrase_cues.txt")
 _SECTIONS = ("permits", "ends", "obliges", "forbids", "repeats")
 _CONTRASTS = 23 + 3 * len(_SECTIONS)
-"""Values of `_contrast` and `_compare_cues`."""
+"""The number of values of `_contrast` and `_compare_cues`."""
 SECOND_STAGE_VALUES = 1 + MEASURES + len(LABELS) + 2 + _CONTRASTS
-"""Values that the second stage reads."""
+"""The number of values in the input of the second stage."""
 
 
 def likeness(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relations: Sequence[Relation]) -> list[float]:
-    """How surely the newer statement of each pair, the second, says the same as the older one: log odds.
+    """The log odds that the newer statement of each pair, the second, has the same meaning as the older one.
 
-    The cosine of the two and their relation are given, as `engram.models.pairs` finds it; a cosine that is not known counts as none.
+    The caller passes the cosine of the two and their relation from `engram.models.pairs`; an unknown cosine is ignored.
 
-    `engram.models.pairs` tells five relations apart and was trained on what people say of their lives; this answers one
-    question, and was also trained on rules for work told again, changed, and easily mistaken for one another
-    (training/rules). Its first stage scores n-grams, measures and word vectors of the pair; the second weighs that
-    score against the relations, the cosine, what each statement negates, names and counts, and words that tell a change
-    from a repetition. Trained by training/train_paraphrases.py; numpy is imported and the weights are read on first
-    use.
+    `engram.models.pairs` distinguishes five relations and was trained on what people say about their lives. This model
+    answers one question, and was also trained on rules for work: rephrased, changed, and easily mistaken for one
+    another (training/rules). Its first stage scores n-grams, measures and word vectors of the pair; the second weighs
+    that score against the relations, the cosine, what each statement negates, names and counts, and words that
+    distinguish a change from a repetition. Trained by training/train_paraphrases.py; numpy is imported and the weights
+    are read on first use.
     """
     import numpy as np
 
@@ -76,7 +82,9 @@ def likeness(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relatio
 def second_inputs(
     first: Any, rows: Any, relations: Any, cosines: Sequence[float], pairs: Sequence[tuple[str, str]]
 ) -> Any:
-    """What the second stage reads: the first stage's score, measures, relations, the cosine, and what each statement negates, names and counts."""
+    """The input of the second stage: the first stage's score, measures, relations, the cosine, and what each statement
+    negates, names and counts.
+    """
     import numpy as np
 
     cosine = np.nan_to_num(np.asarray(cosines, dtype=np.float32)).clip(0.0)
@@ -98,7 +106,7 @@ def second_inputs(
 
 
 class ParaphraseModel:
-    """Two linear stages, their weights as the file has them."""
+    """Two linear stages, with the weights as in the file."""
 
     def __init__(self, stored: bytes) -> None:
         import numpy as np
@@ -128,7 +136,7 @@ def _scale_rows(rows: Any, mean: Any, scale: Any) -> Any:
 
 
 def _contrast(older: NormalizedStatement, newer: NormalizedStatement) -> tuple[float, ...]:
-    """What one statement negates and the other does not, the names and numbers of either, and how many words each has alone."""
+    """What only one statement negates, the names and numbers of either, and how many words only one has."""
     shared = older.content & newer.content
     turned = {word for word in shared if (word in older.negated) != (word in newer.negated)}
     denied = turned & newer.negated
@@ -174,10 +182,14 @@ def _read_paraphrase_model() -> ParaphraseModel:
 
 
 REVIEW_LOG_ODDS = 0.0
-"""The log odds from which a statement waits for review. Of the half of training/rejections that was not trained on, 63 of 70 rewordings
-reach it, 5 of 35 opposites and 3 of 70 other statements about the topic, where the exact rules of `engram.gates.comparison` find no opposite."""
+"""The log odds from which a statement waits for review. Of the half of training/rejections that was not used for
+training, 63 of 70 rewordings reach it, and 5 of 35 opposites and 3 of 70 other statements about the topic, if the exact
+rules of `engram.gates.comparison` find no opposite.
+"""
 REFUSE_LOG_ODDS = 1.0
-"""The log odds from which it is refused, if the pair model says the same: 51 of those rewordings, 2 of the opposites, none of the others."""
+"""The log odds from which a statement is refused, if the pair model agrees: 51 of those rewordings, 2 of the opposites,
+none of the others.
+"""
 RECURRENCE_FILE = Path(__file__).with_name("recurrence.json")
 RECURRENCE_FEATURES = (
     "cosine", "same", "log same", "log update", "log contradiction", "log different", "likeness", "shared words", "turned", "turned and close",
@@ -190,13 +202,13 @@ _LIKENESS = (-5.0, 3.0)
 
 
 def recurrence(pairs: Sequence[tuple[str, str]], relations: Sequence[Relation]) -> list[float]:
-    """The log odds that the second statement of each pair says the same as the first, which somebody took out of use.
+    """The log odds that the second statement of each pair repeats the first, which somebody rejected or retired.
 
-    Their relations are given, as `engram.models.pairs` finds them.
+    The caller passes their relations from `engram.models.pairs`.
 
-    A logistic model over what the pair models (`engram.models.pairs`, `engram.models.paraphrases`) say of the two, the
-    cosine, the words that they share, and whether only one of them is negated: what says the opposite of a rejected
-    statement is what the person wants. Trained by training/train_recurrence.py on training/rejections.
+    A logistic model over the results of the pair models (`engram.models.pairs`, `engram.models.paraphrases`), the
+    cosine, the shared words, and whether only one of the two is negated: the opposite of a rejected statement is what
+    the person wants. Trained by training/train_recurrence.py on training/rejections.
     """
     model = _read_recurrence_model()
     weights = model["features"]
@@ -205,7 +217,7 @@ def recurrence(pairs: Sequence[tuple[str, str]], relations: Sequence[Relation]) 
 
 
 def recurrence_features(pairs: Sequence[tuple[str, str]], relations: Sequence[Relation]) -> list[dict[str, float]]:
-    """What the model reads of each pair: the values of `RECURRENCE_FEATURES`."""
+    """The features of each pair: the values of `RECURRENCE_FEATURES`."""
     cosines = _cosines(pairs)
     likely = likeness(pairs, cosines, relations)
     return [
@@ -237,7 +249,7 @@ def _values(pair: tuple[str, str], cosine: float, relation: Relation, likely: fl
 
 
 def _cosines(pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """By the bundled embedder, whichever one a store has: the model was trained with its cosines."""
+    """The cosines by the bundled embedder, even if the store has another: the model was trained with these."""
     from engram.embedding.static import StaticEmbedder
 
     vectors = StaticEmbedder().embed([text for pair in pairs for text in pair])
@@ -245,7 +257,7 @@ def _cosines(pairs: Sequence[tuple[str, str]]) -> list[float]:
 
 
 def count_negatives(text: str) -> int:
-    """How many words of a text negate or say to leave something."""
+    """How many words of a text negate or tell somebody to avoid something."""
     words = _WORD.findall(text.lower().replace("’", "'"))
     return sum(word.endswith("n't") or stem(word) in _negative_stems() for word in words)
 

@@ -1,4 +1,4 @@
-"""Other readings of a text: what somebody reads in it who looks past how it is written, with escapes, split words and misspelt English words undone."""
+"""Other readings of a disguised text: escapes decoded, split words joined, and misspelt English words corrected."""
 
 import re
 from collections import Counter
@@ -22,9 +22,9 @@ __all__ = [
 ]
 
 MAX_WORD = 30
-"""Letters of the longest word that may be a misspelt one."""
+"""The length of the longest word that may be a misspelt one."""
 _MIN_LETTERS_FOR_TWO_ERRORS = 8
-"""Letters of a word from which two of them may be wrong."""
+"""The length of a word from which two of its letters may be wrong."""
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _PREFIXES = ("dis", "un", "re", "de", "non", "pre", "over", "mis", "up")
 _SUFFIXES = ("s", "es", "d", "ed", "ing", "ly", "er", "r")
@@ -32,7 +32,7 @@ _SUFFIXES = ("s", "es", "d", "ed", "ing", "ly", "er", "r")
 
 @lru_cache(maxsize=16384)
 def is_word(word: str, *, derived: bool = True) -> bool:
-    """Whether a lower-case word is an English one, or, if `derived`, one with a common beginning or ending."""
+    """Whether a lower-case word is English or, with `derived`, an English word with a common prefix or suffix."""
     if len(word_rows[word]) == 1 or word in function_words():
         return True
     if not derived:
@@ -45,46 +45,47 @@ def is_word(word: str, *, derived: bool = True) -> bool:
 
 @lru_cache(maxsize=1)
 def function_words() -> frozenset[str]:
-    """The words that hold sentences together."""
+    """The function words of English."""
     return frozenset(word for row in read_table("stopwords.txt") for word in row if len(word) > 1 or word in "ai")
 
 
 @lru_cache(maxsize=1)
 def common_words() -> frozenset[str]:
-    """The commonest words of English."""
+    """The most common words of English."""
     return frozenset(word for _, word in read_table("words.txt"))
 
 
 def respell(text: str, words: tuple[str, ...]) -> str:
-    """The text with these words for unknown ones that differ from them by a letter or two."""
+    """Replace unknown words in the text by those of these words that differ by a letter or two."""
     return _WORD.sub(lambda found: _correct_word(found[0].lower(), words) or found[0], text)
 
 
 @lru_cache(maxsize=4096)
 def _correct_word(word: str, words: tuple[str, ...]) -> str:
-    """The first of these words that an unknown one is, misspelt; "" for none."""
+    """The first of these words of which an unknown word is a misspelling; "" if there is none."""
     if word in words or len(word) > MAX_WORD or is_word(word, derived=False):
         return ""
     return next((known for known in words if _is_misspelt(word, known)), "")
 
 
 def _is_misspelt(word: str, known: str) -> bool:
-    """Whether an unknown word is a known one with a letter or two wrong, or with its letters in another order."""
+    """Whether an unknown word is a known one with one or two wrong letters, or with its letters in another order."""
     most = 0 if len(known) < 4 else 2 if len(known) >= _MIN_LETTERS_FOR_TWO_ERRORS else 1
     if not most or abs(len(word) - len(known)) > most:
         return False
     if word[0] == known[0] and sorted(word) == sorted(known):
         return True
-    # Each letter that the word lacks is a mistake.
+    # Each letter that the word lacks is an error.
     if len(set(known).difference(word)) > most or is_word(word):
         return False
     return max(letter_distance(known, word)[0], len(word) - len(known)) <= most
 
 
 def letter_distance(pattern: str, text: str) -> tuple[int, int]:
-    """The fewest letters to change, add or leave out to find a pattern in a text, and where the best place ends.
+    """The minimum number of letters to change, add or remove to find a pattern in a text, and the end of the best
+    match.
 
-    By Myers' bit vectors, so that each letter of the text costs a few operations on integers.
+    Uses Myers' bit vectors, so that each letter of the text costs a few operations on integers.
     """
     size = len(pattern)
     places: dict[str, int] = {}
@@ -107,16 +108,16 @@ def letter_distance(pattern: str, text: str) -> tuple[int, int]:
 
 
 READ_CHARS = 20_000
-"""Characters of a text that have other readings; a longer one is a document."""
+"""The maximum length of a text with other readings; a longer one is a document."""
 MAX_SPLIT_LETTERS = 1_200
-"""Letters of a text that are split into words; the search looks at every position."""
+"""The maximum number of letters that are split into words; the search looks at every position."""
 _LONGEST_WORD = 18
 _MOST_UNKNOWN = 0.5
-"""The share of unknown words from which a text is split into words without regard to its spaces, or read backwards."""
+"""The share of unknown words from which a text is split into words regardless of its spaces, or read backwards."""
 _LEAST_GAIN = 0.3
-"""By how much the share of known words must grow for a reading that turns the text around."""
+"""The minimum gain in the share of known words for a reading that reverses the text."""
 _COST_PER_LETTER = 0.3
-"""Up to this cost the letters of a text are English words; those of other languages cost more."""
+"""The cost per letter up to which a text is split into English words; other languages cost more."""
 
 _ESCAPE = lazy_pattern(r"(?:%|\\x)([2-7][0-9A-Fa-f])|\\u\{?0{0,4}([2-7][0-9A-Fa-f])\}?|\\U0{6}([2-7][0-9A-Fa-f])")
 _ESCAPED_LETTER = lazy_pattern(r"(?:%|\\x|\\u\{?0{0,4}|\\U0{6})(?:[46][1-9A-Fa-f]|[57][0-9Aa])")
@@ -149,16 +150,16 @@ _CODES = tuple(
         (r"(?<!\w)(?:0[01]{7}[ ,]{0,2}){4,}+", r"(0[01]{7})[ ,]{0,2}", 2),
     )
 )
-"""Runs of characters that are written as numbers: the run, one of them, and the base of its number."""
+"""Runs of characters written as numbers: the run, one code, and its numeric base."""
 _ENCODED_AGAIN = lazy_pattern(r"&(?:amp;)+(?=[#A-Za-z])")
 _MOST_LINES = 5
-"""Letters of a word that may be `i` or `l`; each doubles the number of spellings."""
+"""The maximum number of letters in a word that may be `i` or `l`; each doubles the number of spellings."""
 _LEAST_LETTERS, _LEAST_REPEATED = 3, 5
-"""Letters of a word in which digits, or repeated letters, may be a disguise."""
+"""The minimum length of a word in which digits, or repeated letters, may be a disguise."""
 _SPACED = lazy_pattern(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_](?![^\W_])){3,}")
 _BETWEEN_SPACED = lazy_pattern(r"[\W_]+")
 _LONG_WORD = lazy_pattern(r"(?<![^\W\d_])[^\W\d_]{14,}+")
-"""A word that may be several without spaces."""
+"""A word long enough to be several words without spaces."""
 _LETTERS_OR_NUMBER = lazy_pattern(r"[^\W\d_]+|\d[\d.,:]*(?:[A-Z\d]+)?")
 _LEET_WORD = lazy_pattern(r"(?<![\w@$!|+])[A-Za-z0134578@$!|+]{3,30}(?![\w@$|+])")
 _SHORT_LEET = lazy_pattern(r"(?<![\w@$!|+.,])[A-Za-z0134578@$]{1,12}(?![\w@$|+])")
@@ -172,10 +173,10 @@ _ROTATED = str.maketrans(_LOWER + _UPPER, _LOWER[13:] + _LOWER[:13] + _UPPER[13:
 
 
 def other_readings(text: str) -> tuple[str, ...]:
-    """What else a text may say, without the text itself and without repetitions; empty for nearly every text.
+    """Other possible readings of a text, without the text itself and without duplicates; empty for nearly every text.
 
-    Folding (`engram.text.confusables`) replaces single characters. This module undoes what is done to words: escapes
-    (`%61`, `\x61`), letters in boxes and circles, markup inside words (`dis**able**`), separators instead of spaces
+    Folding (`engram.text.confusables`) replaces single characters. This module undoes changes to words: escapes (`%61`,
+    `a`), letters in boxes and circles, markup inside words (`dis**able**`), separators instead of spaces
     (`Disable/TLS`, `DisableTls`), spaces inside words (`dis able`, `d i s a b l e`), digits for letters, and reversed
     text. Nearly every text has no other reading, and none is stored: the gates judge each reading as they judge the
     text.
@@ -184,8 +185,9 @@ def other_readings(text: str) -> tuple[str, ...]:
 
 
 def letters_of(text: str) -> str:
-    """The letters of a text as they are read, in lower case and without anything between them; `i` counts as `l`, which looks like it,
-    and a letter that is repeated counts once.
+    """The letters of a text in lower case, without anything between them.
+
+    `i` counts as `l`, which looks like it, and a repeated letter counts once.
     """
     spelled = strip_accents(spell_out(text[:READ_CHARS]))
     return _DOUBLE.sub(r"\1", "".join(_WORD.findall(spelled.casefold())).replace("i", "l"))
@@ -206,11 +208,11 @@ def _readings(text: str) -> tuple[str, ...]:
 
 _cached_readings = lru_cache(maxsize=512)(_readings)
 _cached_long_readings = lru_cache(maxsize=4)(_readings)
-"""Several gates read the same long text one after the other."""
+"""Cached because several gates read the same long text one after the other."""
 
 
 def _comparable_text(text: str) -> str:
-    """A text as two readings are compared: by their words."""
+    """The words of a text, for comparing two readings."""
     return " ".join(text.casefold().split())
 
 
@@ -218,7 +220,7 @@ def _comparable_text(text: str) -> str:
 
 
 def spell_out(text: str) -> str:
-    """The folded text with plain letters for escapes, for letters in other forms, and for digits inside words."""
+    """The folded text with plain letters for escapes, for special letter forms, and for digits inside words."""
     text = fold_text(text)[:READ_CHARS]
     if "&amp;" in text:
         from html import unescape
@@ -240,7 +242,7 @@ def _decode_run(code: re.Pattern[str], base: int, run: re.Match[str]) -> str:
 
 
 def _spell_repeated(found: re.Match[str]) -> str:
-    """A word with repeated letters (`diisaablee`) as the English word without them."""
+    """A word with repeated letters (`diisaablee`) as the English word without repetition."""
     word = found[0].lower()
     if not _LEAST_REPEATED <= len(word) <= 2 * _LONGEST_WORD or is_word(word):
         return found[0]
@@ -249,7 +251,9 @@ def _spell_repeated(found: re.Match[str]) -> str:
 
 
 def _spell_word(found: re.Match[str]) -> str:
-    """A word without its accents and without letters of other scripts, and with `i` for `l` or the other way, if that is an English word."""
+    """A word without accents and letters of other scripts, and with `i` and `l` swapped if that makes an English
+    word.
+    """
     word = found[0].lower()
     if len(word) > _LONGEST_WORD or is_word(word):
         return found[0]
@@ -261,7 +265,7 @@ def _spell_word(found: re.Match[str]) -> str:
 
 
 def _swap_lines(word: str) -> str:
-    """The English word that has `i` or `l` where this one has either, which look alike; "" for none."""
+    """The English word that differs only in `i` and `l`, which look alike; "" if there is none."""
     places = [at for at, char in enumerate(word) if char in "il"]
     if is_word(word) or len(places) > _MOST_LINES:
         return word if is_word(word) else ""
@@ -287,13 +291,15 @@ def _spell_short_leet(found: re.Match[str]) -> str:
 
 
 def _separate(text: str) -> str:
-    """The text with spaces for the signs between its words, and between the words of `camelCase`."""
+    """The text with spaces instead of the signs between its words, and between the words of `camelCase`."""
     apart = _HUMP.sub(" ", _APART.sub(lambda found: found[0] if _is_punctuation(found) else " ", text))
     return _SPACES.sub(" ", apart).strip()
 
 
 def _without_repetitions(text: str) -> str:
-    """The text without numbers and marks between its words, if there are many, and without words that are repeated at once."""
+    """The text without numbers and marks between its words, if there are many, and without immediately repeated
+    words.
+    """
     words = text.split()
     if 2 * sum(word[-1] in _MARKS for word in words) >= len(words):
         words = [bare for word in words if (bare := word.rstrip(_MARKS))]
@@ -303,7 +309,7 @@ def _without_repetitions(text: str) -> str:
 
 
 def _is_punctuation(found: re.Match[str]) -> bool:
-    """Whether signs are punctuation as sentences have it, or belong to a number."""
+    """Whether signs are normal punctuation in a sentence or part of a number."""
     text, (start, end) = found.string, found.span()
     is_inside_number = text[start - 1 : start].isdigit() and text[end : end + 1].isdigit()
     is_before_space = len(found[0]) == 1 and found[0] in ".,;:!?%" and (end == len(text) or text[end].isspace())
@@ -311,7 +317,7 @@ def _is_punctuation(found: re.Match[str]) -> bool:
 
 
 def _join(text: str) -> str:
-    """The text without the signs inside English words, and with spelled letters (`d i s a b l e`) as words."""
+    """The text without signs inside English words, and with spaced letters (`d i s a b l e`) as words."""
     return _DIVIDED.sub(_join_divided, _SPACED.sub(_join_spaced, text))
 
 
@@ -323,7 +329,9 @@ def _join_divided(found: re.Match[str]) -> str:
 
 
 def _join_spaced(found: re.Match[str]) -> str:
-    """Letters with signs between them as words; more or fewer signs than between most letters separate words."""
+    """Letters with signs between them as words. A different number of signs than between most letters separates
+    words.
+    """
     usual, _ = Counter(map(len, _BETWEEN_SPACED.findall(found[0]))).most_common(1)[0]
     return _BETWEEN_SPACED.sub(lambda gap: " " if len(gap[0]) != usual else "", found[0])
 
@@ -332,7 +340,7 @@ def _join_spaced(found: re.Match[str]) -> str:
 
 
 def _unknown_share(text: str) -> float:
-    """The share of unknown words among the first ones of a text; 0 if it has too few to tell."""
+    """The share of unknown words at the beginning of a text; 0 if it has too few words."""
     words = [found[0] for found, _ in zip(_WORD.finditer(text.lower()), range(60), strict=False)]
     if len(words) < 3:
         return float(any(len(word) >= _LONGEST_WORD and not is_word(word) for word in words))
@@ -344,7 +352,7 @@ def _is_common(word: str) -> bool:
 
 
 def _split_anew(text: str) -> str:
-    """The letters of a text as words, wherever its spaces are; "" if they are words already or none are found."""
+    """The letters of a text as words, regardless of its spaces; "" if they already are words or no words are found."""
     if _unknown_share(text) < _MOST_UNKNOWN:
         return _LONG_WORD.sub(_split_long_word, text[: 4 * MAX_SPLIT_LETTERS])
     pieces: list[str] = []
@@ -374,7 +382,7 @@ def _split_long_word(found: re.Match[str]) -> str:
 
 
 def _split_words(letters: str) -> tuple[list[str], float]:
-    """The fewest known words that these letters are, and what they cost."""
+    """The fewest known words that these letters consist of, and their cost."""
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(letters) + 1):
         options = (
@@ -391,7 +399,7 @@ def _split_words(letters: str) -> tuple[list[str], float]:
 
 @lru_cache(maxsize=65536)
 def _price(word: str) -> float:
-    """What a word costs in a division of letters: little if it is a common or a long one."""
+    """The cost of a word in a split of letters: low for a common or a long one."""
     if word in function_words():
         return 0.6
     is_known = vocabulary().row(word) is not None if len(word) < 5 else is_word(word)
@@ -402,7 +410,7 @@ def _price(word: str) -> float:
 
 
 def _turn_around(text: str) -> list[str]:
-    """The text rotated by 13 letters, from its end to its beginning, or with each word turned, if that way it has more known words."""
+    """The text rotated by 13 letters, reversed, or with each word reversed, if that has more known words."""
     unknown = _unknown_share(text)
     if unknown < _MOST_UNKNOWN:
         return []

@@ -1,7 +1,8 @@
-"""Judges a remark made to a coding agent: a rule or a fact that lasts, or a request of the moment?
+"""Judges whether a remark to a coding agent is a lasting rule or fact, or a momentary request.
 
-Most of what people tell such an agent is work to do now, in the same words as their rules. A logistic model weighs what the model of
-worth thinks of the sentences with a few cues, trained by training/train_remarks.py on a writer's month of sessions.
+Most remarks to such an agent ask for work to do now, in the same words as rules. A logistic model combines the output
+of the model of worth for the sentences with a few cues; training/train_remarks.py trains it on a writer's month of
+sessions.
 """
 
 import json
@@ -16,7 +17,9 @@ from engram.model.lazy import dataclass
 __all__ = ["FEATURES", "PROPOSE_PROBABILITY", "RemarkCues", "features", "probability"]
 
 PROPOSE_PROBABILITY = 0.7
-"""The probability from which a remark is proposed. Of turns left out in training: 49 of 59 remarks to keep, and 6 others of 930 turns."""
+"""The probability from which a remark is proposed. Of held-out turns: 49 of 59 remarks to keep, and 6 others of 930
+turns.
+"""
 CUES = Path(__file__).with_name("remark_cues.txt")
 FILE = Path(__file__).with_name("remarks.json")
 SECTIONS = ("general", "obliging", "because", "announcing", "placed", "passing")
@@ -31,12 +34,12 @@ _CODE = re.compile(r"`[^`\n]+`|\w/\w|\w\.\w")
 _DIGIT = re.compile(r"\d")
 _MOST = 0.99
 _MAX_TURN_CHARACTERS = 2_000
-"""Characters that are looked at."""
+"""The maximum number of characters that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemarkCues:
-    """What is known about a remark: what the model of worth thinks, what it says, and where."""
+    """The evidence about a remark: the output of the model of worth, its words, and its context."""
 
     worth: float
     statement: str
@@ -47,7 +50,7 @@ class RemarkCues:
     type: str
     owner: str
     ruled: bool
-    """Whether a rule phrased a part of it."""
+    """Whether a part of it is phrased as a rule."""
     tentative: bool
 
 
@@ -80,7 +83,7 @@ def _patterns() -> list[re.Pattern[str]]:
 
 
 def cue_patterns(file: Path) -> dict[str, re.Pattern[str]]:
-    """For each section of a file of cues, a pattern that finds any of them."""
+    """For each section of a file of cues, a pattern that matches any of them."""
     listed: dict[str, list[str]] = {}
     section: list[str] = []
     for line in file.read_text("utf-8").splitlines():

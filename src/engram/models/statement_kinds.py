@@ -1,4 +1,7 @@
-"""What kind of statement a text is: its type, whether forgetting it could do harm, and whether it is about somebody's health, identity, money, whereabouts or private life."""
+"""Classifies a statement: its type, whether forgetting it could do harm, and whether it is sensitive.
+
+Sensitive statements are about somebody's health, identity, money, whereabouts or private life.
+"""
 
 from __future__ import annotations
 
@@ -61,21 +64,23 @@ SLOTS = Linear(
     BUCKETS,
 )
 CRITICAL = 0.65
-"""The probability from which a statement counts as critical: nine of ten that do are, on writers left out."""
+"""The probability from which a statement counts as critical. On held-out writers, nine of ten that reach it are
+critical.
+"""
 _VECTOR_SCALE = 4.0
-"""The length of a statement's vector; each hashed feature counts one."""
+"""The length of a statement's vector, relative to hashed features, which count one each."""
 _TYPE_WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?|\d[\d.,:/]*|[?!:;%€$£]")
 _ENDING_LETTERS, _MAX_SHOWN_DIGITS = 4, 5
 _READ = 600
-"""Characters read: a statement says what it is in its first sentences."""
+"""The number of characters read; the first sentences show what kind of statement it is."""
 
 
 def type_of(statement: str) -> tuple[str, float]:
-    """The likeliest type of a statement, and its probability.
+    """The most likely type of a statement, and its probability.
 
-    Linear models over words, their ends, word pairs and the bundled vectors, trained by training/train_types.py on
-    memories of several writers and judged on writers they have never seen. The types are those that need no review;
-    `subject_of` decides whether a statement is sensitive.
+    Linear models over words, their endings, word pairs and the bundled vectors, trained by training/train_types.py on
+    memories of several writers and evaluated on held-out writers. The types are those that need no review; `subject_of`
+    decides whether a statement is sensitive.
     """
     chances = _chances(statement)[0]
     best = max(range(len(chances)), key=chances.__getitem__)
@@ -83,7 +88,7 @@ def type_of(statement: str) -> tuple[str, float]:
 
 
 def critical_slot(statement: str) -> str:
-    """The critical slot that a statement fills, by its meaning; "" for none."""
+    """The critical slot that a statement fills, by its meaning; "" if there is none."""
     chances = slot_probabilities(statement)
     if 1 - chances[0] < CRITICAL or statement.rstrip().endswith("?"):
         return ""
@@ -91,12 +96,14 @@ def critical_slot(statement: str) -> str:
 
 
 def slot_probabilities(statement: str) -> tuple[float, ...]:
-    """The probability of each of `SLOTS`, none first."""
+    """The probability of each of `SLOTS`, the one for no slot first."""
     return _chances(statement)[1]
 
 
 def type_features(statement: str) -> Iterator[str]:
-    """The hashed features of a statement: its words, their beginnings and ends, and its pairs of words; used for training."""
+    """The hashed features of a statement: its words, their beginnings and endings, and its pairs of words; also used
+    for training.
+    """
     words = [_mask_number(word) for word in _TYPE_WORD.findall(statement[:_READ].casefold().replace("’", "'"))]
     for word in dict.fromkeys(words):
         yield word
@@ -108,14 +115,14 @@ def type_features(statement: str) -> Iterator[str]:
 
 
 def _mask_number(word: str) -> str:
-    """A number by how long it is; a word as it is."""
+    """A number as its length; a word unchanged."""
     return f"<{min(len(word), _MAX_SHOWN_DIGITS)}>" if word[0].isdigit() else word
 
 
 def vectors(statements: Sequence[str]) -> npt.NDArray[np.float32]:
-    """The vectors of statements and a constant, as the models take them; used for training.
+    """The vectors of statements and a constant, as the models take them; also used for training.
 
-    The constant is here because the weight of a class as such may be larger than a hashed weight can be.
+    The constant serves as the bias of each class, which may be larger than a hashed weight can be.
     """
     import numpy as np
 
@@ -143,7 +150,7 @@ def _softmax(model: Linear, buckets: npt.NDArray[np.intp], vector: npt.NDArray[n
 
 @cache
 def _weights(file: str, classes: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """The weights of the hashed features, signed bytes, and after them those of the vector, half floats."""
+    """The weights of the hashed features as signed bytes, followed by those of the vector as half floats."""
     import numpy as np
 
     data, size = Path(__file__).with_name(file).read_bytes(), BUCKETS * classes
@@ -160,28 +167,34 @@ def _embedder() -> StaticEmbedder:
 
 PLAIN = "plain"
 SENSITIVE = ("health", "identity", "fiscal", "location", "people")
-"""The subjects that only a person may approve, each by the name of its type."""
+"""The subjects that only a person may approve, each named after its type."""
 SUBJECTS = Linear("sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
 SUBJECT_MARGIN = 16
-"""A subject must beat `PLAIN` by more than this, in stored weights: so one in twenty plain statements is a false alarm."""
+"""A subject must beat `PLAIN` by more than this, in stored weights. At this margin one in twenty plain statements is a
+false alarm.
+"""
 FRAGMENT_MARGIN = 100
-"""The same for what is no statement: a situation such as "while waiting for CI", or a part of feedback. It was trained on statements, and with their
-margin one in ten of 125 situations is a false alarm; of 15 sensitive fragments 14 have this one."""
+"""The margin for a text that is not a statement, such as the situation "while waiting for CI" or a part of feedback.
+The model was trained on statements, and with their margin one in ten of 125 situations is a false alarm; of 15
+sensitive fragments 14 reach this one.
+"""
 
 _SUBJECT_WORD = re.compile(r"\w+(?:[.-]\d\w*)*|[%€$£+]")
 _MAX_WORD_CHARACTERS = 40
 _MIN_CODE_CHARACTERS, _MIN_ACCOUNT_DIGITS = 6, 7
-"""The lengths from which mixed letters and digits count as a code, and digits alone as an account number."""
+"""The minimum length of mixed letters and digits that count as a code, and of digits that count as an account
+number.
+"""
 _MIN_GRAM_LETTERS = 4
 _NAME = "<name>"
 
 
 def subject_of(text: str, margin: int = SUBJECT_MARGIN) -> str:
-    """The sensitive subject of a text, one of `SENSITIVE`; "" for none. Each sentence is scored by itself.
+    """The sensitive subject of a text, one of `SENSITIVE`; "" if there is none. Each sentence is scored by itself.
 
-    A linear model over words, word pairs and character n-grams in seven languages, trained on sentences by several
-    writers and on near misses (health checks, identity providers, prices, data centres, who reviews what) by
-    training/train_tiers.py.
+    A linear model over words, word pairs and character n-grams in seven languages, trained by training/train_tiers.py
+    on sentences by several writers and on near misses (health checks, identity providers, prices, data centres, who
+    reviews what).
     """
     best, found = margin, ""
     for sentence in split_sentences(fold_text(text).replace(";", "\n")):
@@ -193,7 +206,7 @@ def subject_of(text: str, margin: int = SUBJECT_MARGIN) -> str:
 
 
 def subject_features(sentence: str) -> Iterator[str]:
-    """The features of a sentence; used for training."""
+    """The features of a sentence; also used for training."""
     read = _read_words(sentence)
     yield from _around(read)
     for word in dict.fromkeys(word for word, _ in read):
@@ -216,7 +229,8 @@ def _sums_of_word(word: str) -> tuple[int, ...]:
 
 
 def _read_words(sentence: str) -> list[tuple[str, bool]]:
-    """The words in lower case and without accents, each with whether it looks like a name: it is capitalised and not the first.
+    """The words in lower case and without accents, each with whether it looks like a name: capitalised and not the
+    first.
 
     Numbers and codes are replaced by their shape.
     """
@@ -240,7 +254,9 @@ def _mask_code(word: str) -> str:
 
 
 def _of_word(word: str) -> Iterator[str]:
-    """The word and its character n-grams: names of diseases share roots across languages and occur in compounds."""
+    """The word and its character n-grams, because names of diseases share roots across languages and occur in
+    compounds.
+    """
     yield word
     if word[0] == "<" or len(word) < _MIN_GRAM_LETTERS:
         return
@@ -251,9 +267,9 @@ def _of_word(word: str) -> Iterator[str]:
 
 
 def _around(read: list[tuple[str, bool]]) -> Iterator[str]:
-    """What is read from more than one word: each pair of words that follow each other, and the words next to a name.
+    """The features of more than one word: each pair of consecutive words, and the words next to a name.
 
-    Most names of people and places are unknown to the model, so any name counts as the same word there.
+    Most names of people and places are unknown to the model, so every name counts as the same word here.
     """
     yield "1"
     for one, two in pairwise(["^", *dict.fromkeys(word for word, _ in read), "$"]):

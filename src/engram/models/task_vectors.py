@@ -1,8 +1,9 @@
-"""Vectors of tasks: they put a prompt near the situation it is about, in whatever words ("bump axios" and "upgrading a dependency").
+"""Vectors of tasks, which place a prompt near its situation whatever the wording ("bump axios" and "upgrading a
+dependency").
 
-The vector of a text is the sum of its words' bundled vectors and of rows learned for words and pairs of words, one set for prompts and one for notes
-(training/train_task_vectors.py). Rows are found by a checksum of their words; each number takes four bits. Prompts are embedded with the standard
-library, for hooks; many notes at once with numpy.
+The vector of a text is the sum of its words' bundled vectors and of learned rows for words and pairs of words, one set
+for prompts and one for notes (training/train_task_vectors.py). Rows are found by a checksum of their words; each number
+takes four bits. Prompts are embedded with the standard library, for hooks; many notes at once with numpy.
 """
 
 import mmap
@@ -43,9 +44,9 @@ __all__ = [
 
 FILE = Path(__file__).with_name("task_vectors.bin")
 LEVELS = 7
-"""The largest number that a half byte says; the smallest is its negative."""
+"""The largest number in a half byte; the smallest is its negative."""
 WORDS_READ = 60
-"""Words of a text that count."""
+"""The number of words of a text that count."""
 CHARACTERS_READ = 4_000
 _MAGIC = b"engtask2"
 _HEADER = struct.Struct("<8sIIff")
@@ -56,14 +57,17 @@ PROMPTS, NOTES = 0, 1
 MAX_STORED_NUMBER = 127
 """The largest number of a stored vector."""
 LEAST, FOR_TENFOLD = 0.22, 0.06
-"""How like a prompt a memory must be to be about it, among a hundred memories, so that 19 of 20 unrelated prompts find none; and how much more for ten times as
-many, since the nearest of more is nearer by chance."""
+"""The likeness to a prompt from which a memory, among a hundred, is about it, so that 19 of 20 unrelated prompts find
+none; and the increase for ten times as many memories, since the nearest of more is nearer by chance.
+"""
 STEEPNESS, AT_LEAST = 15.2, 0.08
-"""How fast the probability grows with the likeness; and what it is for the least one: the floor of `recall`."""
+"""How fast the probability grows with the likeness; and its value at the least likeness: the floor of `recall`."""
 
 
 class TaskTable:
-    """The learned rows and the bundled table, read where a word needs them. Raises `EmbedderError` where their file is damaged."""
+    """The learned rows and the bundled table, read as words need them. Raises `EmbedderError` if their file is
+    damaged.
+    """
 
     def __init__(self, table: PlainTable | None = None) -> None:
         self.table = table or PlainTable()
@@ -90,7 +94,7 @@ class TaskTable:
 
     @property
     def number(self) -> int:
-        """Which vectors these are: vectors of others cannot be compared with them."""
+        """The version of these vectors. Vectors of different versions cannot be compared."""
         return self._header[1]
 
     @cached_property
@@ -108,7 +112,7 @@ class TaskTable:
         return self._file[start : start + _ROW]
 
     def _places(self, read: Sequence[str]) -> list[int]:
-        """The learned rows of words and of pairs of them."""
+        """The indexes of the learned rows for words and pairs of words."""
         known, found = self._keys, []
         for key in (*read, *map(" ".join, pairwise(read))):
             number = crc32(key.encode())
@@ -122,7 +126,7 @@ class TaskTable:
         return unit(self._sum_vectors(text, PROMPTS))
 
     def prompt_with_numpy(self, text: str) -> "array[float]":
-        """The same vector to the last bit, for programs that have loaded numpy: in a tenth of the time."""
+        """The same vector, bit for bit, for programs that have loaded numpy: in a tenth of the time."""
         import numpy as np
 
         from engram.embedding.static import StaticEmbedder
@@ -203,25 +207,25 @@ class TaskTable:
 
 
 def likeness(vector: Sequence[float], stored: bytes) -> float:
-    """The cosine of a prompt's unit vector and a stored one; 0 where there is none."""
+    """The cosine of a prompt's unit vector and a stored one; 0 if there is none."""
     values = array("b", stored)
     length = sqrt(sum(map(mul, values, values)))
     return sum(map(mul, vector, values)) / length if length else 0.0
 
 
 def least_likeness(count: int) -> float:
-    """How like a prompt one of so many memories must be to be about it."""
+    """The likeness to a prompt from which one of `count` memories is about it."""
     return LEAST + FOR_TENFOLD * max(0.0, log10(max(count, 1) / 100))
 
 
 def task_relevance(like: float, count: int) -> float:
-    """How likely a memory, one of so many, is about a prompt that it is so like."""
+    """The probability that a memory, one of `count`, is about a prompt with this likeness to it."""
     odds = STEEPNESS * (like - least_likeness(count)) + log(AT_LEAST / (1 - AT_LEAST))
     return 1 / (1 + exp(-odds))
 
 
 def packed_file(keys: "npt.NDArray[np.uint32]", rows: "Matrix32", shares: tuple[float, float]) -> bytes:
-    """The file for these rows (prompts and notes x keys x numbers), whose keys are in order."""
+    """The file contents for these rows (prompts and notes x keys x numbers), with sorted keys."""
     import numpy as np
 
     scales = np.abs(rows).max(axis=-1) / LEVELS

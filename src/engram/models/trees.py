@@ -1,4 +1,4 @@
-"""Boosted trees, evaluated for many rows at once: the second step of the ear (`worth`), the relevance of a hit, and whether a newer one replaced it."""
+"""Boosted trees, evaluated for many rows at once: used for worth, the relevance of a hit, and replacements."""
 
 from typing import Any
 
@@ -12,9 +12,10 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 class Trees:
-    """Trees as arrays, a row for each tree: a node's feature, threshold and children, and a leaf's value. A leaf is its own child.
+    """Trees as arrays, one row per tree: a node's feature, threshold and children, and a leaf's value. A leaf is its
+    own child.
 
-    They are flattened into one list of nodes: indexing by one number is several times faster than by two.
+    They are flattened into one list of nodes because indexing by one number is several times faster than by two.
     """
 
     def __init__(self, feature: Integers, threshold: Floats, below: Integers, above: Integers, value: Floats) -> None:
@@ -25,7 +26,7 @@ class Trees:
         self._value = value.ravel()
 
     def sums(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-        """The sum of the trees for each row of features, as exact as the leaves' values are given."""
+        """The sum of the trees for each row of features, in the precision of the leaves' values."""
         features, starts = rows.ravel(), (np.arange(len(rows)) * rows.shape[1])[:, None]
         at = np.broadcast_to(self._roots, (len(rows), len(self._roots)))
         for _ in range(self._depth):
@@ -41,7 +42,7 @@ class Trees:
 
 
 def _depth(below: Integers, above: Integers) -> int:
-    """How many steps lead to the farthest leaf."""
+    """The number of steps to the farthest leaf."""
     trees, reached, steps = np.arange(len(below))[:, None], np.zeros((len(below), 1), dtype=np.int64), 0
     while True:
         further = np.concatenate([below[trees, reached], above[trees, reached]], axis=1)

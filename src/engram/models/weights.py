@@ -1,4 +1,7 @@
-"""Reads the weights of the bundled models: linear ones over hashed features, and the arrays of the others without the parser that `numpy.load` runs for each."""
+"""Reads the weights of the bundled models: linear ones over hashed features, and the arrays of the others.
+
+It avoids the parser that `numpy.load` runs for each array.
+"""
 
 import re
 import struct
@@ -21,10 +24,10 @@ SCALE = 64
 
 @dataclass(slots=True)
 class Linear:
-    """One model: the file of its weights beside this module, its classes, and the number of hash buckets.
+    """One model: the file of its weights in this folder, its classes, and the number of hash buckets.
 
-    One signed byte per bucket and class, so a file has a few hundred kB at most; it is loaded on first use. The
-    training scripts in `training/` use `bucket_of` and `SCALE` too, so that training and prediction hash alike.
+    There is one signed byte per bucket and class, so a file has a few hundred kB at most; it is loaded on first use.
+    The training scripts in `training/` also use `bucket_of` and `SCALE`, so that training and prediction hash alike.
     """
 
     file: str
@@ -33,13 +36,13 @@ class Linear:
     _weights: memoryview | None = field(default=None, repr=False)
 
     def bucket_of(self, feature: str) -> int:
-        """The bucket that a feature hashes to."""
+        """The bucket of a feature."""
         return crc32(feature.encode("utf-8", "surrogatepass")) % self.buckets
 
     def sums(self, found: Iterable[str]) -> list[int]:
         """The score of each class for these features, in stored weights."""
         weights, wide = self._read(), len(self.classes)
-        # `bucket_of`, without a call for each of some fifty features.
+        # `bucket_of`, inlined to avoid a call for each of some fifty features.
         starts = [crc32(feature.encode("utf-8", "surrogatepass")) % self.buckets * wide for feature in found]
         return [sum([weights[start + place] for start in starts]) for place in range(wide)]
 
@@ -50,20 +53,21 @@ class Linear:
 
 
 _END = struct.Struct("<4s4H2IH")
-"""The end of a zip file: how many entries it lists, and where the list is."""
+"""The end record of a zip file: the number of entries it lists, and the offset of the list."""
 _LISTED = struct.Struct("<4s6H3I5H2I")
 _LOCAL = struct.Struct("<4s5H3I2H")
 """An entry in the list, and before its data."""
 _PREFIX = struct.Struct("<6s2BH")
-"""The beginning of a `.npy`: how long the header behind it is."""
+"""The beginning of a `.npy`: the length of the header after it."""
 _HEADER = lazy_pattern(r"\{'descr': '([^']+)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")
 _STORED, _DEFLATED = 0, 8
 
 
 def read_arrays(file: Path) -> "dict[str, npt.NDArray[Any]]":
-    """The arrays that `numpy.savez` or `numpy.savez_compressed` wrote, by name; they cannot be changed. Raises `ValueError` for another file.
+    """The arrays written by `numpy.savez` or `numpy.savez_compressed`, by name and read-only. Raises `ValueError` for
+    another file.
 
-    A cold recall reads four files with 114 arrays, which took a thirtieth of its time.
+    A cold recall reads four files with 114 arrays; reading them took a thirtieth of its time.
     """
     data = file.read_bytes()
     try:

@@ -1,9 +1,11 @@
-"""Judges every sentence of a conversation by its words and its neighbours: whether it is worth keeping, what kind of thing it is, whose, for how long, and how it is meant.
+"""Judges each sentence of a conversation by its words and context: whether it is worth keeping, its category, owner,
+duration and mood.
 
-Two steps, both trained by training/train_worth.py on the talk of many writers and judged on writers it has never seen. A linear model
-over hashed n-grams and the bundled vectors scores each sentence for worth and mood; a small ensemble of trees then weighs these scores
-with those of the sentences around it: a figure in a story under way, a quotation or an arithmetic exercise is no fact.
-Deterministic, and bounded in what it reads of a sentence.
+It has two steps, both trained by training/train_worth.py on conversations of many writers and evaluated on held-out
+writers. A linear model over hashed n-grams and the bundled vectors scores each sentence for worth and mood. A small
+ensemble of trees then weighs these scores with those of the sentences around it: a figure in an unfinished story, a
+quotation or an arithmetic exercise is not a fact. The result is deterministic, and only a bounded part of each sentence
+is read.
 """
 
 from __future__ import annotations
@@ -43,26 +45,26 @@ __all__ = [
 ]
 
 BUCKETS = 1 << 22
-"""So many that two features rarely share one; the model knows which of them it was shown."""
+"""Enough buckets that two features rarely share one; the model stores which of them occurred in training."""
 USER = "user"
 Clusters = tuple[bytes, bytes]
-"""For each row of the bundled vocabulary the number of its cluster: in a coarse clustering, and in a fine one."""
+"""For each row of the bundled vocabulary the number of its cluster, in a coarse clustering and in a fine one."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+(?:[.:,/]\d+)*|[^\w\s]|_+")
 _CHARACTERS, _WORDS, _LETTERS = 1000, 80, 24
-"""What is read of a sentence: a longer one is a paste, and its beginning tells that."""
+"""The part of a sentence that is read: a longer one was pasted, which its beginning already shows."""
 _EARLIER = 240
-"""Distinct words remembered of what was said before the turn."""
+"""The number of distinct words kept from before the turn."""
 _GRAMS = (3, 4, 5)
 _WEIGHTS = {"words": 3.0, "parts": 2.0, "around": 2.0, "classes": 2.0, "earlier": 1.0}
-"""How much each block counts, chosen leave-one-writer-out."""
+"""The weight of each block, chosen by leave-one-writer-out."""
 _PLACE = 0.5
-"""How much each feature of the place counts: there are always as many."""
+"""The weight of each position feature; their number is constant."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenSentence:
-    """A sentence as the model reads it: where it stands and its words, lower-cased, with `#` for a number."""
+    """A sentence as the model reads it: its position and its words, lower-cased, with `#` for a number."""
 
     turn: int
     place: int
@@ -72,12 +74,12 @@ class SpokenSentence:
 
     @property
     def asks(self) -> bool:
-        """Whether it ends as a question."""
+        """Whether it ends as a question does."""
         return self.words[-1:] == ("?",)
 
 
 def read_sentences(turns: Sequence[tuple[str, Sequence[str]]]) -> list[list[SpokenSentence]]:
-    """The sentences of each turn, cut into words."""
+    """The sentences of each turn, split into words."""
     return [
         [SpokenSentence(turn, place, role, text[:_CHARACTERS], _words(text)) for place, text in enumerate(sentences)]
         for turn, (role, sentences) in enumerate(turns)
@@ -89,10 +91,9 @@ def sparse(
 ) -> Iterator[tuple[SpokenSentence, list[tuple[float, list[int]]]]]:
     """Each sentence with its blocks: the weight of every feature in the block, and the buckets of the features.
 
-    Each sentence is read with its neighbours: the sentences before and after it, the turn before (a short answer means
-    nothing without its question), the reply, and what was said earlier (a story, an example or a letter under way).
-    Features come in blocks; each is brought to the same length, so that a long sentence weighs no more than a short
-    one.
+    Each sentence is read in context: the sentences before and after it, the turn before (a short answer means nothing
+    without its question), the reply, and earlier turns (for an unfinished story, example or letter). Features come in
+    blocks; each block is scaled to the same length, so that a long sentence weighs no more than a short one.
     """
     earlier: dict[str, None] = {}
     for at, turn in enumerate(turns):
@@ -135,7 +136,7 @@ def _ngrams(said: SpokenSentence) -> list[str]:
 def _place(
     said: SpokenSentence, turn: Sequence[SpokenSentence], turns: Sequence[Sequence[SpokenSentence]], at: int
 ) -> list[str]:
-    """Whose sentence it is, where it stands, how long it is, and whether it answers a question."""
+    """The speaker of the sentence, its position and length, and whether it answers a question."""
     behind = len(turn) - 1 - said.place
     before = turns[at - 1] if at else ()
     answers = (said.place == 0 and before[-1].asks) if before else None
@@ -148,7 +149,7 @@ def _place(
 
 
 def _beside(said: SpokenSentence, turn: Sequence[SpokenSentence]) -> list[str]:
-    """The words of the sentences next to it in its turn."""
+    """The words of the neighbouring sentences in its turn."""
     before, after = turn[said.place - 1 : said.place] if said.place else (), turn[said.place + 1 : said.place + 2]
     return [
         feature
@@ -185,7 +186,7 @@ def _parts_of(word: str) -> tuple[int, ...]:
 
 
 def _classes(said: SpokenSentence, clusters: Clusters) -> list[str]:
-    """N-grams of the clusters of the words, in which words of grammar, signs and numbers stand for themselves."""
+    """N-grams of the clusters of the words, with function words, signs and numbers unchanged."""
     rows = [_row(word) for word in said.words]
     coarse, fine = (
         ("^", *(word if row is None else f"c{level[row]}" for word, row in zip(said.words, rows, strict=True)), "$")
@@ -203,7 +204,7 @@ def _classes(said: SpokenSentence, clusters: Clusters) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def _row(word: str) -> int | None:
-    """The row of a word's first piece in the bundled vocabulary; None for what is its own class."""
+    """The row of a word's first piece in the bundled vocabulary; None for a word that is its own class."""
     from engram.embedding.word_pieces import word_rows
 
     if word in word_class("intent", "grammar") or not word[0].isalpha():
@@ -237,37 +238,40 @@ FILE = "worth.npz"
 WHOLE, ALONE = "whole", "alone"
 """The two ensembles: for a conversation, and for an exchange alone."""
 SHARE = 0.25
-"""What the ensemble of exchanges counts in a conversation, chosen leave-one-writer-out."""
+"""The weight of the ensemble of exchanges in a conversation, chosen by leave-one-writer-out."""
 PROPOSE_PROBABILITY = 0.81
-"""From this probability on, a sentence is proposed as a memory: of conversations by writers left out, recall .77 and precision .94, and two of a hundred
-exchanges with nothing to keep leave something."""
+"""The probability from which a sentence is proposed as a memory. On conversations by held-out writers recall is .77 and
+precision .94, and two of a hundred exchanges with nothing to keep yield something.
+"""
 REVIEW_PROBABILITY = 0.35
-"""From this probability on, it becomes a candidate that waits for review."""
+"""The probability from which a sentence becomes a candidate that waits for review."""
 KEEP_ALONE, MAYBE_ALONE = 0.80, 0.55
-"""The same for a sentence that is all that was said: nothing around it tells what it is about (recall .64, precision .94)."""
+"""The same for a sentence without any context to judge it by (recall .64, precision .94)."""
 
 _OWN = 2.0
-"""How much the sentence's own vector counts next to those around it."""
+"""The weight of the sentence's own vector relative to those around it."""
 _ASKS = 1 + MOODS.index("question")
 _FORGET = CATEGORIES.index("forget")
 _RECENT = 3
 _MISSING = -15.0
-"""The score of a sentence that is not there: below any other."""
+"""The score of a missing sentence: below any other."""
 _EXCHANGE = 2
-"""A user's turn and its reply: with no more than that given, there is nothing earlier to learn from, and other trees decide."""
+"""The number of turns in an exchange, a user's turn and its reply. With no more turns there is no earlier context, so
+other trees decide.
+"""
 _MOST = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the model says of one sentence."""
+    """The model's judgement of one sentence."""
 
     worth: float
     """The calibrated probability that it is worth keeping."""
     category: str
-    """One of `CATEGORIES`; "forget" asks to remove something, "end" says that something no longer holds."""
+    """One of `CATEGORIES`; "forget" asks to remove something, "end" states that something is no longer true."""
     owner: str
-    """Whose fact it is, one of `OWNERS`; "assistant" is its own claim."""
+    """The owner of the fact, one of `OWNERS`; "assistant" is the assistant's own claim."""
     duration: str
     """One of `DURATIONS`."""
     mood: str
@@ -279,7 +283,7 @@ class Judgement:
 
 
 def judge(turns: Sequence[Turn]) -> list[list[Judgement]]:
-    """A list for each turn, with a judgement of each of its sentences. The more of the conversation is given, the better."""
+    """A list for each turn, with a judgement of each of its sentences. More context improves the result."""
     said = read_sentences(turns)
     if not any(said):
         return [[] for _ in turns]
@@ -291,7 +295,7 @@ def judge(turns: Sequence[Turn]) -> list[list[Judgement]]:
 
 
 def unit(vectors: Floats) -> Floats:
-    """The vectors brought to length one."""
+    """Scale the vectors to length one."""
     import numpy as np
 
     lengths: Floats = np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -300,7 +304,7 @@ def unit(vectors: Floats) -> Floats:
 
 
 class Surroundings:
-    """The sentences of a conversation with the vectors of each and of what is around it."""
+    """The sentences of a conversation with the vectors of each and of its context."""
 
     def __init__(self, turns: Sequence[Sequence[SpokenSentence]]) -> None:
         import numpy as np
@@ -315,7 +319,9 @@ class Surroundings:
         self._before = [unit(self._vectors[each].sum(axis=0)) for each in self._earlier]
 
     def dense(self) -> Floats:
-        """For each sentence its vector, and those of its neighbours, the turn before, the reply and what the user said before."""
+        """For each sentence its vector, and those of its neighbours, the turn before, the reply and the user's earlier
+        turns.
+        """
         import numpy as np
 
         none = np.zeros(self._vectors.shape[1], dtype=np.float32)
@@ -330,7 +336,9 @@ class Surroundings:
         return np.asarray(rows, dtype=np.float32)
 
     def context(self, scores: Floats) -> Floats:
-        """What the trees see of each sentence: its scores of the first step, those around it, its place and its shape."""
+        """The input of the trees for each sentence: its scores from the first step, those around it, its position and
+        its shape.
+        """
         import numpy as np
 
         rows: list[Any] = []
@@ -350,7 +358,7 @@ class Surroundings:
         return self._by_turn[at] if 0 <= at < len(self._turns) else none
 
     def _scores(self, scores: Floats, at: int, said: SpokenSentence) -> Floats:
-        """Its own scores, its neighbours', those of the rest of its turn and of what the user said before."""
+        """Its own scores, its neighbours', those of the rest of its turn and of the user's earlier turns."""
         import numpy as np
 
         none = np.full(scores.shape[1], _MISSING, dtype=np.float32)
@@ -369,7 +377,7 @@ class Surroundings:
         )
 
     def _place(self, scores: Floats, at: int, said: SpokenSentence) -> list[float]:
-        """Where it stands, whether a question is before or after it, and its shape."""
+        """Its position, whether a question is before or after it, and its shape."""
         import numpy as np
 
         turn, words = self._turns[at], said.text.split()
@@ -391,7 +399,7 @@ class Surroundings:
         ]
 
     def _likeness(self, at: int, said: SpokenSentence) -> list[float]:
-        """How like it is to the sentence before, the turn before, the reply, and what the user said before."""
+        """Its similarity to the sentence before, the turn before, the reply, and the user's earlier turns."""
         own = self._of(self._units, at)
         mine, none = own[said.place], own[0] * 0
         others = [
@@ -403,7 +411,9 @@ class Surroundings:
 
 
 class FeatureTable:
-    """Linear heads over the features the model was shown often enough, and over the sentence's vector; others count nothing."""
+    """Linear heads over the features that were frequent enough in training, and over the sentence's vector; others are
+    ignored.
+    """
 
     def __init__(self, name: str, arrays: dict[str, Any]) -> None:
         import numpy as np
@@ -415,7 +425,9 @@ class FeatureTable:
         self._vector = self._vector.astype(np.float32)
 
     def scores(self, buckets: Any, weights: Floats, starts: Any, dense: Floats) -> Floats:
-        """A row for each sentence, given where its features start among all, and its vectors; a column for each head."""
+        """A row for each sentence and a column for each head, given the start of each sentence's features and its
+        vectors.
+        """
         import numpy as np
 
         places = np.searchsorted(self._buckets[:-1], buckets)
@@ -436,7 +448,7 @@ class Worth:
         self._trees = {name: _ensemble(name, arrays) for name in (ALONE, WHOLE)}
 
     def linear(self, turns: Sequence[Sequence[SpokenSentence]], dense: Floats) -> tuple[Floats, Floats]:
-        """The scores of each sentence: for worth and the moods, and for the other labels."""
+        """The scores of each sentence for worth and the moods, and for the other labels."""
         import numpy as np
 
         by_sentence = [blocks for _, blocks in sparse(turns, self._clusters)]
@@ -448,7 +460,9 @@ class Worth:
         return self._first.scores(buckets, weights, starts, dense), self._labels.scores(buckets, weights, starts, dense)
 
     def trees(self, name: str, rows: Floats) -> list[float]:
-        """The log odds of being worth keeping of each row: by one ensemble alone, or by that of conversations with a share of it."""
+        """The log odds of worth for each row: from one ensemble, or from that of conversations blended with the other
+        one.
+        """
         sums = self._trees[name].sums(rows)
         if name == WHOLE:
             sums = sums + SHARE * self._trees[ALONE].sums(rows)

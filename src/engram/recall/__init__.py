@@ -1,1 +1,1 @@
-"""Finding again: candidates from the store, fused, weighed, spread over the graph, and phrased for a prompt."""
+"""Recall: retrieves candidates from the store, ranks them, follows links between memories, and formats the result."""

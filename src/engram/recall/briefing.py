@@ -1,4 +1,4 @@
-"""A briefing before a task: the task as two or three questions, phrased as tasks, answered together without repetitions."""
+"""A briefing before a task: two or three questions about its parts, answered together without repetition."""
 
 import re
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from engram.text.words import read_table
 
 MOST_QUERIES = 3
 MAX_QUERY_WORDS = 24
-"""Words of one question."""
+"""The maximum number of words in one question."""
 _AND = r"(?:and then|and|then|und|et)\s++(?=[a-z]++\b)"
 _JOINT = re.compile(rf"[;\n][;\s]*+(?:{_AND})?|(?:,|(?<!\s))\s++{_AND}|,\s++(?=[a-z]++\b)", re.IGNORECASE)
 _BASE_FORM = re.compile(r"[a-z][a-z-]*(?<!ing)(?<![^s]s)")
 MAX_TASK_CHARS = 10_000
-"""Characters of a task that are read."""
+"""The maximum number of characters of a task that are read."""
 _MAX_VERB_CHARS = 100
-"""Characters behind a joint that tell whether a verb follows."""
+"""The characters after a joint that are checked for a verb."""
 _SHORT_VOWEL = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")
 """A verb of one syllable that doubles its last letter before -ing."""
 
@@ -31,16 +31,17 @@ class Briefing:
 
     task: str
     queries: tuple[str, ...]
-    """The questions it was split into."""
+    """The questions the task was split into."""
     context: RecalledContext
     text: str
-    """Ready to print or to put into a prompt, within the budget."""
+    """The briefing as text for a terminal or a prompt, within the budget."""
 
 
 def queries_of(task: str) -> tuple[str, ...]:
-    """The questions to ask before a task: what each part of it does, or of a task in one piece the whole, its activity and its domain.
+    """The questions to ask before a task: one for each part of it, or for an undivided task the whole, its activity and
+    its domain.
 
-    No part is left out: where there are more than `MOST_QUERIES`, neighbours share a question.
+    No part is left out: if there are more than `MOST_QUERIES`, neighbouring parts share a question.
     """
     task = task[:MAX_TASK_CHARS]
     clauses = [clause for sentence in split_sentences(task) for clause in _clauses(sentence)]
@@ -57,20 +58,20 @@ def queries_of(task: str) -> tuple[str, ...]:
 
 
 def _group_clauses(clauses: list[str]) -> list[list[str]]:
-    """The clauses in their order, in at most `MOST_QUERIES` groups of about the same size."""
+    """Group consecutive clauses into at most `MOST_QUERIES` groups of about the same size."""
     groups = min(len(clauses), MOST_QUERIES)
     ends = [len(clauses) * number // groups for number in range(groups + 1)]
     return [clauses[start:end] for start, end in pairwise(ends)]
 
 
 def _join_clauses(clauses: Sequence[str]) -> str:
-    """One question about all of these; each keeps its first words."""
+    """Join the clauses into one question; each keeps its first words."""
     room = max(1, MAX_QUERY_WORDS // len(clauses))
     return " ".join(" ".join(clause.split()[:room]) for clause in clauses)
 
 
 def _clauses(sentence: str) -> list[str]:
-    """The parts of a sentence that each ask for something to be done: cut where a verb follows."""
+    """The parts of a sentence that each ask for an action, split before each verb."""
     parts: list[str] = []
     start = 0
     for joint in _JOINT.finditer(sentence):
@@ -92,7 +93,7 @@ def _begins_activity(text: str) -> bool:
 
 
 def _as_task(text: str) -> str:
-    """A request as the task it is about: without politeness and fear, beginning with what is done."""
+    """A request phrased as a task: without politeness or worry, beginning with the action."""
     plain = " ".join(text.split()).strip(" .!?:,;-*#")
     openings = _phrases("opening")
     while opening := _opening(plain, openings):
@@ -102,13 +103,13 @@ def _as_task(text: str) -> str:
 
 
 def _opening(text: str, openings: Sequence[str]) -> str:
-    """The politeness or fear that a text begins with; "" for none."""
+    """The polite or worried phrase that a text begins with; "" if there is none."""
     lowered = text[: len(openings[0]) + 1].lower()
     return next((one for one in openings if lowered.startswith(f"{one} ")), "")
 
 
 def _activity_and_domain(task: str) -> list[str]:
-    """The two halves of a task: what is done, and what it is done to or in."""
+    """The two halves of a task: the action, and its object or place."""
     words = task.split()
     place = next((at for at, word in enumerate(words) if at > 1 and word.lower() in _words("prepositions")), 0)
     if place:
@@ -117,7 +118,7 @@ def _activity_and_domain(task: str) -> list[str]:
 
 
 def _domain(words: Sequence[str]) -> str:
-    """What is worked on, as a task; "" where it is nothing."""
+    """The object of the work, phrased as a task; "" if there is none."""
     is_task = not words or (len(words) > 1 and words[0].endswith("ing"))
     return " ".join(words if is_task else ("working on", *words))
 

@@ -1,4 +1,7 @@
-"""Recall with context: memories, then what other tools' files say about the question, in six phases over one budget; a configured model may sort and sum up."""
+"""Recall with context: memories first, then relevant passages from other tools' files, in six phases within one budget.
+
+If a model is configured, it may choose the passages and summarise the findings.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
@@ -25,16 +28,16 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
 
 MAX_CONSIDERED_PASSAGES = 12
-"""Passages of one phase that the model chooses from."""
+"""The maximum number of passages of one phase that the model chooses from."""
 _MAX_PASSAGE_CHARACTERS = 1_600
 
 
 @dataclass(slots=True)
 class SourceRefiner:
-    """Asks the model, until it fails once.
+    """Asks the model, and stops asking after its first failure.
 
-    The model says which passages matter, which of their words, and writes a summary. Without it, or if it fails, the
-    deterministic order and excerpts remain.
+    The model says which passages matter, which of their words to quote, and writes a summary. Without it, or if it
+    fails, the deterministic order and excerpts remain.
     """
 
     model: "LanguageModel"
@@ -42,9 +45,10 @@ class SourceRefiner:
     _failed: bool = False
 
     def choose(self, question: str, passages: Sequence[str]) -> list[tuple[int, str]] | None:
-        """The places of the passages that help, best first, each with its words that do; None where the model does not answer.
+        """The positions of the useful passages, best first, each with the words to quote; None if the model does not
+        answer.
 
-        A quotation that is not in its passage is "": nothing is shown that no source says.
+        A quotation that is not in its passage becomes "", so only words from the source are shown.
         """
         from engram.llm.schemas import ChosenPassages
 
@@ -67,7 +71,7 @@ class SourceRefiner:
         return list(chosen.items())
 
     def summarise(self, question: str, findings: str) -> str:
-        """What the findings say about the question; "" where the model does not answer."""
+        """A summary of what the findings say about the question; "" if the model does not answer."""
         from engram.llm.schemas import FindingsSummary
 
         if self._failed or not findings:
@@ -85,31 +89,33 @@ class SourceRefiner:
 
 
 MAX_ANSWER_BYTES = 10_240
-"""Bytes of the answer to a question."""
+"""The maximum size in bytes of the answer to a question."""
 MAX_RECENT_BYTES = 15_360
-"""Bytes of what is shown without a question."""
+"""The maximum size in bytes of the recent context shown without a question."""
 MIN_ANSWER_BYTES = 500
 JUST_NOW = timedelta(minutes=10)
-"""What was said since then, the agent that asks still knows; its own question would be the best match."""
+"""Turns younger than this are skipped: the asking agent still knows them, and its own question would be the best
+match.
+"""
 MIN_SHARE_IN_PHASE = 0.25
-"""Of the relevance of the best passage of a phase: what is less relevant only takes room."""
+"""The share of the best relevance in a phase below which a passage is dropped."""
 MAX_PHASE_PASSAGES = 5
-"""Passages of one phase."""
+"""The maximum number of passages in one phase."""
 MAX_SNIPPET_BYTES = 900
-"""Bytes of one passage."""
+"""The maximum size of one passage in bytes."""
 MIN_SNIPPET_BYTES = 60
 MAX_SUMMARY_BYTES = 1_200
-"""Bytes of a model's summary."""
+"""The maximum size of a model's summary in bytes."""
 MAX_TURN_BYTES = 1_200
-"""Bytes of one turn of a recent session."""
+"""The maximum size in bytes of one turn of a recent session."""
 MIN_SESSION_BYTES = 200
-"""Bytes that are worth another session."""
+"""The minimum number of free bytes for adding another session."""
 MEMORY_BUDGET_DIVISOR = 5
-"""Without a question, one part in so many of the budget is for memories."""
+"""Without a question, the budget divided by this number is reserved for memories."""
 ASSUMED_SESSION_LENGTH = timedelta(hours=24)
-"""How long the oldest session is taken to have lasted, where nothing says when it began."""
+"""The assumed length of the oldest session if its start is unknown."""
 FURTHER_PHASE = "further"
-"""The phase of what is possibly related, unconfirmed, no longer current or known in other projects."""
+"""The phase for possibly related, unconfirmed and outdated matches, and those known in other projects."""
 TITLES: dict[str, str] = {
     "memories": "Memories",
     "auto memory": "Auto memory",
@@ -124,13 +130,13 @@ KINDS: dict[str, tuple[str, ...]] = {
     "skills": ("skill",),
     "instructions": ("instructions", "rule"),
 }
-"""The kinds of sources that each phase after the memories reads, in their order."""
+"""The kinds of sources that each phase after the memories reads, in phase order."""
 _PLAIN_PATH = lazy_pattern(r"[\w.@+/~ -]{1,400}")
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSection:
-    """One thing that was found: from which phase, where it comes from, and what it says."""
+    """One finding: its phase, its origin and its text."""
 
     phase: str
     title: str
@@ -138,27 +144,27 @@ class ContextSection:
     provenance: str
     """The memory's id and type, or the file and section, or the session and time."""
     text: str
-    """What it says, on one line, with its markup disabled."""
+    """Its text on one line, with markup disabled."""
     line: str = ""
-    """Both, as they are shown."""
+    """The text and its provenance as they are shown."""
     relevance: float = 0.0
     id: str = ""
-    """The id of a memory; "" for what a source says."""
+    """The id of a memory; "" for a passage from a source."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledContext:
-    """What was found for a question, or about the recent work, within a budget of bytes."""
+    """What was found for a question, or about recent work, within a budget of bytes."""
 
     query: str
     sections: tuple[ContextSection, ...]
     text: str
-    """Ready to print or to put into a prompt: every line quotes, and says where it comes from."""
+    """The findings as text for a terminal or a prompt: every line is a quotation with its origin."""
     warnings: tuple[str, ...] = field(default=())
     stopped: str = ""
-    """"budget" or "cancelled" where not every phase was completed."""
+    """"budget" or "cancelled" if not every phase was completed."""
     summary: str = ""
-    """A configured model's summary of the findings; "" without one."""
+    """A configured model's summary of the findings; "" without a model."""
 
 
 class _Stopped(Exception):
@@ -167,23 +173,23 @@ class _Stopped(Exception):
 
 @dataclass(slots=True)
 class Page:
-    """The text as it grows: headings and lines within a budget of bytes."""
+    """The text under construction: headings and lines within a budget of bytes."""
 
     budget: int
     summed_up: bool = False
-    """Whether room for a summary was set aside."""
+    """Whether room is reserved for a summary."""
     sections: list[ContextSection] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     used: int = 0
     _title: str = ""
 
     def room(self, title: str) -> int:
-        """Bytes that a line under a heading may have."""
+        """The number of bytes available for a line under a heading."""
         heading = 0 if title == self._title else _size(f"## {title}") + 1 + bool(self.lines)
         return self.budget - self.used - heading - 1
 
     def add(self, section: ContextSection) -> bool:
-        """Add a line, if there is room for it."""
+        """Add a line if it fits."""
         if _size(section.line) > self.room(section.title):
             return False
         if section.title != self._title:
@@ -199,7 +205,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """Everything, without a newline at the end."""
+        """The whole text, without a trailing newline."""
         return "\n".join(self.lines)
 
 
@@ -207,9 +213,8 @@ class Page:
 class ContextRecaller:
     """Runs the phases for one directory.
 
-    Without a question: what was said in the recent sessions of the project, and what was remembered meanwhile.
-    Everything from a source is quoted evidence with the place it comes from; nothing in it is an instruction of
-    Engram's.
+    Without a question, it returns the project's recent sessions and the memories stored during them. Everything from a
+    source is quoted as evidence with its origin; nothing in it is an instruction from Engram.
     """
 
     catalog: SourceCatalog
@@ -261,7 +266,7 @@ class ContextRecaller:
             )
 
     def _is_just_heard(self, hit: SourceHit) -> bool:
-        """Whether the agent that asks has just heard it: it started this program, and a session here said this a moment ago."""
+        """Whether the asking agent still knows a passage: an agent started this program, and the passage is recent."""
         at = hit.passage.time
         if hit.source.kind != "session" or at is None or self.clock() - at >= JUST_NOW:
             return False
@@ -283,7 +288,7 @@ class ContextRecaller:
             yield _section(phase, where, fit_text(text, room), hit.relevance)
 
     def _choose_hits(self, hits: Sequence[SourceHit], question: str, seen: set[str]) -> list[tuple[SourceHit, str]]:
-        """The hits of a phase in their order, each text once, with the words a model quotes of it, or ""."""
+        """The hits of a phase in order, without duplicate texts, each with the words a model quotes from it, or ""."""
         asked = " ".join(question.split())
         fresh: list[SourceHit] = []
         for hit in hits:
@@ -298,7 +303,7 @@ class ContextRecaller:
         return [(hit, "") for hit in fresh] if chosen is None else [(considered[at], quote) for at, quote in chosen]
 
     def summary(self, query: str, page: Page) -> str:
-        """A model's summary of what was found; "" without one, or where it was cancelled."""
+        """A model's summary of the findings; "" without a model or if cancelled."""
         if self.refiner is None or not page.summed_up or not page.sections or self.cancelled():
             return ""
         return fit_text(self.refiner.summarise(query, page.text), MAX_SUMMARY_BYTES)
@@ -313,7 +318,7 @@ class ContextRecaller:
     ) -> str:
         """Fill a page with the ends of the newest transcripts, session summaries, and the memories from that time.
 
-        If there are no transcripts, it gets the newest memories. Returns why it ended early, or "".
+        If there are no transcripts, it uses the newest memories. Returns why it ended early, or "".
         """
         said = Page(page.budget - page.budget // MEMORY_BUDGET_DIVISOR)
         spans: list[tuple[datetime, datetime]] = []
@@ -339,7 +344,7 @@ class ContextRecaller:
         return "" if stopped == "budget" else stopped
 
     def _add_session(self, source: Source, page: Page) -> bool:
-        """Add the end of a session, as much as there is room for; False where it is of another project or says nothing."""
+        """Add as much of a session's end as fits; False if it belongs to another project or has no text."""
         title = f"{notice(source.title)} ({shown_path(source, self.catalog.places.home)})"
         room = page.room(title)
         if room < MIN_SESSION_BYTES:
@@ -370,7 +375,7 @@ class ContextRecaller:
 
 
 def with_summary(summary: str, model: str, text: str) -> str:
-    """The findings below their summary, which is marked as a model's words."""
+    """The findings after their summary, which is labelled as a model's words."""
     return f"## Summary by {safe_word(model)}, of the lines below\n{quote_text(summary)}\n\n{text}" if summary else text
 
 
@@ -397,7 +402,7 @@ def _memory_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
 
 
 def _further_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
-    """What matches besides what is known, each line once."""
+    """The other parts of the answer as sections, without repeated lines."""
     seen: set[str] = set()
     for recall in found:
         for heading, lines in part_lines(recall.parts, recall.zone):
@@ -416,7 +421,7 @@ def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
 
 
 def _combine_questions(queries: Sequence[SearchQuery]) -> SearchQuery:
-    """All questions as one, for choosing among what they found."""
+    """Combine the questions into one, for choosing among their findings."""
     terms = dict.fromkeys(term for query in queries for term in query.terms)
     return replace(queries[0], text="; ".join(query.text for query in queries), terms=tuple(terms))
 
@@ -431,13 +436,13 @@ def _merge_hits(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:
 
 
 def _filter_relevant(hits: Sequence[SourceHit]) -> list[SourceHit]:
-    """The hits of one phase that are likely enough about the question, and not far less so than the best of them."""
+    """The hits of one phase that pass the floor and are not far less relevant than the best of them."""
     floor = max(ABOUT_FLOOR, MIN_SHARE_IN_PHASE * hits[0].relevance) if hits else ABOUT_FLOOR
     return [hit for hit in hits if hit.relevance >= floor]
 
 
 def provenance_of(hit: SourceHit, home: Path, zone: tzinfo) -> str:
-    """Where a passage is: its file and section, or its session and time."""
+    """Where a passage comes from: its file and section, or its session and time."""
     where = shown_path(hit.source, home)
     if hit.source.kind == "session":
         at = hit.passage.time or hit.source.modified
@@ -448,14 +453,14 @@ def provenance_of(hit: SourceHit, home: Path, zone: tzinfo) -> str:
 
 
 def shown_path(source: Source, home: Path) -> str:
-    """A source's path as people write it; quoted where it might pass for something else."""
+    """A source's path as shown to people; quoted if it could be mistaken for other text."""
     path = Path(source.name.partition("#")[0])
     name = f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
     return name if _PLAIN_PATH.fullmatch(name) else quote_text(name)
 
 
 def fit_text(text: str, room: int) -> str:
-    """The text within so many bytes: whole sentences or lines where one fits, else whole words."""
+    """Shorten the text to this many bytes: to whole sentences or lines if one fits, otherwise to whole words."""
     from engram.text.tokens import SENTENCE_END
 
     def fits(part: str) -> bool:

@@ -1,4 +1,6 @@
-"""Which terms of a text match a term of the question in meaning, how well, and which hits therefore have less of what is asked than another one."""
+"""Compares which terms of the question each hit covers in meaning, and finds hits that cover less of it than another
+one.
+"""
 
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -40,30 +42,34 @@ __all__ = [
 ]
 
 MIN_SHARE = 0.5
-"""A hit that has less than this share of the best one's coverage of the distinguishing words is about something else."""
+"""A hit that covers less than this share of the distinguishing words that the best hit covers is about something
+else.
+"""
 MIN_SHARE_OF_SEVERAL = 0.6
-"""The same where several things are asked for, for a hit that also has less than this share of the best one's relevance."""
+"""The same if several things are asked for, for a hit whose relevance is also below this share of the best one's."""
 
 
 def find_covering_less(
     question: str, hits: Sequence[Hit], searched: Sequence[Hit], replaced: "Replacements"
 ) -> frozenset[str]:
-    """The ids of the memories that are about another entity, or cover less of the question than another hit. `searched` are the hits of
-    the search, whatever their relevance. A memory covers what those cover that it replaced; one that was looked up needs no word of the question.
+    """The ids of the memories that are about another entity, or cover less of the question than another hit.
+
+    `searched` are the hits of the search, whatever their relevance. A memory also covers the terms of the memories it
+    replaced. A memory that was looked up, not searched for, need not share a word with the question.
 
     In "when does the trucking client pay?" every memory about that client matches two words of three, and each seems
-    relevant by itself. Beside the memory that says when it pays, the others are about something else: what
-    distinguishes hits are the words of the question that not all of them have. A word counts by the most similar word
-    of a memory and its cues.
+    relevant by itself. Compared with the memory that says when the client pays, the others are about something else:
+    the words of the question that not all hits have distinguish them. A word counts by the most similar word of a
+    memory and its cues.
 
-    A memory about another entity of the same kind ("the lamp of the Hartwig microscope" for that of the Leitz
-    microscope) is no answer either.
+    A memory about another entity of the same kind does not answer either: "the lamp of the Hartwig microscope" when the
+    question is about the Leitz microscope.
     """
     hits = [
         hit for hit in hits if hit.memory is not None and hit.relevance < LOOKED_UP_RELEVANCE and not _is_for_task(hit)
     ]
     siblings = find_siblings(question, searched)
-    # A memory about the named entity that says nothing of what its siblings say does not answer either.
+    # A memory about the named entity that lacks what its siblings say does not answer either.
     names = {term for name in entities(question) for term in query_terms(name)} if siblings else set()
     terms = [term for term in dict.fromkeys(query_terms(question)) if term not in names]
     rivals = [*hits, *(hit for hit in searched if hit.id in siblings and hit not in hits)]
@@ -75,20 +81,23 @@ def find_covering_less(
             is_likely = (older, newer.id) not in replaced.unmentioned
             if newer.id in shares and is_likely and (shares[newer.id] or _is_recorded(older, newer)):
                 shares[newer.id] = max(shares[newer.id], shares.get(older, 0.0))
-    # Evidence from documents sets no standard for what somebody said.
+    # Evidence from documents sets no standard for people's own statements.
     standard = [hit for hit in rivals if not is_read(hit)] or rivals
     most = max([shares[hit.id] for hit in standard if hit in hits], default=0.0)
     if asks_for_several(question):
         far = [hit for hit in hits if hit.relevance < MIN_SHARE_OF_SEVERAL * best_relevance(hits)]
         return siblings | {hit.id for hit in far if shares[hit.id] < MIN_SHARE_OF_SEVERAL * most}
-    # A sibling may have the words of the question where the answer has others, so it refutes only what is unlikely.
+    # A sibling may share the question's words while the answer uses others, so it only refutes unlikely hits.
     most_of_all = max(shares[hit.id] for hit in standard)
     least = {hit.id: MIN_SHARE * (most if hit.relevance >= SURE_RELEVANCE else most_of_all) for hit in hits}
     return siblings | {hit.id for hit in hits if shares[hit.id] < least[hit.id]}
 
 
 def find_siblings(question: str, hits: Sequence[Hit]) -> frozenset[str]:
-    """The ids of the memories that say of another entity what is asked about the only one that the question names, if a hit has that name."""
+    """The ids of the memories that answer for another entity than the only one the question names.
+
+    Empty unless some hit has that name.
+    """
     names = [frozenset(query_terms(name)) for name in entities(question)]
     if len(names) != 1 or not names[0] or not any(names[0] <= terms_of_hit(hit) for hit in hits):
         return frozenset()
@@ -104,7 +113,7 @@ def find_siblings(question: str, hits: Sequence[Hit]) -> frozenset[str]:
 
 
 def measure_coverage(terms: Sequence[str], hits: Sequence[Hit]) -> list[float]:
-    """For each hit the share that it has of the terms that not all hits have, by their weight; 1 if nothing distinguishes the hits."""
+    """For each hit, its weighted share of the terms that not all hits have; 1 if nothing distinguishes the hits."""
     import numpy as np
 
     exact, near, weights = _compare(terms, [terms_of_hit(hit) for hit in hits])
@@ -123,7 +132,7 @@ def terms_of_hit(hit: Hit) -> set[str]:
 
 
 def _compare(terms: Sequence[str], told: Sequence[Collection[str]]) -> "tuple[np.ndarray, Floats, Floats]":
-    """(texts x terms) whether a text has a term, and how similar its most similar word is; and the weight of each term."""
+    """(texts x terms) whether a text has a term, and how similar its closest word is; and the weight of each term."""
     import numpy as np
 
     from engram.recall.ranking import shared_lexicon
@@ -144,12 +153,12 @@ def _names_another(hit: Hit, asked: Collection[str]) -> bool:
 
 
 def _is_recorded(older: str, newer: Memory) -> bool:
-    """Whether more than a model's word says that a memory replaced an older one."""
+    """Whether a replacement is recorded, not only inferred by a model."""
     return older in newer.supersedes or any(link.target == older for link in newer.associations)
 
 
 def _is_for_task(hit: Hit) -> bool:
-    """Whether a memory was found by its situation, which need not share a word with the task."""
+    """Whether a memory was found by its situation. It need not share a word with the task."""
     from engram.recall.situated import is_about_task, is_situated
 
     return is_about_task(hit) and is_situated(hit)
@@ -160,52 +169,53 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 ReadText: TypeAlias = tuple[Integers, int]
 
 MAX_CACHED_TERMS = 30_000
-"""Terms a process caches: 30 MB of vectors, more than a fluent speaker's vocabulary."""
+"""Terms a process caches: 30 MB of vectors, more terms than a fluent speaker knows."""
 MOST_TEXTS, LONG_TEXT = 20_000, 4_000
-"""Texts a process caches, and their longest length: turns of conversation, some 10 MB."""
+"""The number of texts a process caches and their maximum length. These are turns of conversation, about 10 MB."""
 MAX_CACHED_LONG_TEXTS = 500
-"""Longer texts it caches: answers of assistants, some 10 MB too."""
+"""The number of longer texts it caches, such as answers of assistants, also about 10 MB."""
 UNKNOWN_WEIGHT = 12.0
-"""The weight of a word the model does not know: that of a rare one it knows."""
+"""The weight of a word the model does not know: that of a rare known word."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermSimilarity:
-    """How similar words count. On LoCoMo and BEAM floors from .15 to .3 and shares from .5 to .7 differ by .006.
+    """How similar words count. Floors from .15 to .3 and shares from .5 to .7 differ by .006 on LoCoMo and BEAM.
 
     A question about exercises should find yoga. The bundled static model has a vector for every word, so the similarity
-    of two words is one dot product. A similar term counts a share of an exact match, and less when it is commonplace:
-    how informative a word is, is the length of its vector, which is the same in every store.
+    of two words is one dot product. A similar term counts as a share of an exact match, and less if it is commonplace.
+    A word's informativeness is the length of its vector, which is the same in every store.
     """
 
     floor: float = 0.25
-    """The cosine from which two words count as similar; random pairs are below."""
+    """The cosine from which two words count as similar; random pairs are below it."""
     share: float = 0.5
-    """The weight of a word of the same meaning, relative to the word itself."""
+    """The weight of a word with the same meaning, relative to the word itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class WordMatches:
-    """What each word of a vocabulary counts for each term of a question; the rows are the terms, the columns the words."""
+    """How much each word of a vocabulary counts for each term of a question; rows are terms, columns are words."""
 
     same: npt.NDArray[np.bool_]
-    """The word is the term."""
+    """Whether the word is the term."""
     cosines: Floats
-    """Of term and word; zero without a model."""
+    """The cosines of term and word; zero without a model."""
     worth: Floats
     """How many occurrences of the term one occurrence of a similar word counts as; zero for the term itself."""
     weights: Floats
     """How informative each term is, independent of the store."""
 
     def of(self, rows: Integers) -> "WordMatches":
-        """The same for some of the terms."""
+        """The same for the given terms."""
         return WordMatches(self.same[rows], self.cosines[rows], self.worth[rows], self.weights[rows])
 
 
 class Lexicon:
-    """The terms a process has seen, numbered, with their word vectors; each text is read and each word embedded once.
+    """The terms a process has seen, numbered, with their word vectors. Each text is read once and each word embedded
+    once.
 
-    Terms are stems, so their most common word is embedded. Without `embed` no two words are similar.
+    Terms are stems, so the most common word with each stem is embedded. Without `embed`, no two words are similar.
     """
 
     def __init__(self, embed: Callable[[Sequence[str]], Floats] | None = None) -> None:
@@ -235,7 +245,9 @@ class Lexicon:
                 self._clear()
 
     def read(self, text: str) -> ReadText:
-        """The numbers of the terms of a text written by `marked_terms`, and how many of them are told, not asked."""
+        """The numbers of the terms of a text written by `marked_terms`, and how many of them come from statements, not
+        questions.
+        """
         return self._remembered(text) if len(text) <= LONG_TEXT else self._long_remembered(text)
 
     def _read(self, text: str) -> ReadText:
@@ -254,7 +266,9 @@ class Lexicon:
         return [self._terms[number] for number in numbers.tolist()]
 
     def vectors(self, numbers: Integers) -> tuple[Floats, Floats] | None:
-        """One unit row per term, zero where the model knows nothing of it, and how much each term tells; None without a model."""
+        """A unit row for each term, zero if the model does not know it, and how informative each is; None without a
+        model.
+        """
         if self._embed is None:
             return None
         with self._lock:
@@ -263,7 +277,7 @@ class Lexicon:
             return self._rows[numbers], self._weights[numbers]
 
     def _learn(self, words: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
-        """Add words; the arrays double, so that adding one by one does not copy them each time."""
+        """Add words. The arrays grow by doubling, so adding words one by one does not copy them each time."""
         new = embed(words)
         lengths = np.linalg.norm(new, axis=1)
         size = self._embedded + len(new)
@@ -286,7 +300,7 @@ def rarity(frequencies: "Sequence[int] | Integers", total: int) -> Floats:
 
 
 def rarities(terms: Sequence[str], frequency: Mapping[str, int], total: int) -> Floats:
-    """The rarity of each term, by how many of all documents contain it."""
+    """The rarity of each term, by the number of documents that contain it."""
     return rarity([frequency.get(term, 0) for term in terms], total)
 
 
@@ -297,9 +311,10 @@ def match_words(
     rarer: Floats | None = None,
     rule: TermSimilarity | None = None,
 ) -> WordMatches:
-    """What each word of the vocabulary counts for each term. A similar but more commonplace word counts less: "thing" says little
-    about any one thing. So does one that is more common here: `rarer` says, for each term and word, how rare the word is
-    relative to the term.
+    """How much each word of the vocabulary counts for each term.
+
+    A similar but more commonplace word counts less: "thing" says little about any one thing. A word that is more common
+    in this store also counts less: `rarer` says, for each term and word, how rare the word is relative to the term.
     """
     rule = rule or TermSimilarity()
     asked, _ = lexicon.read(" ".join(terms))

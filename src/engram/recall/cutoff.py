@@ -1,7 +1,9 @@
-"""Which hits answer a question: those relevant enough, where one thing is asked for those near the best, and no events that only repeat a found memory.
+"""Selects the hits that answer a question: those above a relevance floor and, if one thing is asked for, close to the
+best.
 
-Everything here is a floor under `Hit.relevance`, the probability that a hit is about the question. A hit that was looked up, not
-searched for, because the question names its fact or asks for everything from a time, has relevance 1.
+Events that only repeat a found memory are left out. Every floor applies to `Hit.relevance`, the probability that a hit
+is about the question. A hit that was looked up, not searched for, because the question names its fact or asks for
+everything from a time, has relevance 1.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -46,18 +48,23 @@ __all__ = [
 ]
 
 ABOUT_FLOOR = 0.08
-"""From this relevance on a hit is taken to be about the question."""
+"""The relevance from which a hit counts as being about the question."""
 MIN_KNOWN = 0.15
-"""The floor of what `recall` answers with; the nearest hits below it are possibly related. docs/benchmarks.md has the share of unanswerable questions
-that get no answer above it."""
+"""The floor for the answers of `recall`; the nearest hits below it are possibly related. docs/benchmarks.md has the
+share of unanswerable questions that get no answer above it.
+"""
 INJECT_FLOOR = 0.05
-"""The floor of `inject` and of context blocks: in a prompt a useless line costs less than a missing one."""
+"""The floor of `inject` and of context blocks. It is lower because a useless line in a prompt costs less than a missing
+one.
+"""
 SURE_RELEVANCE = 0.5
-"""More likely about the question than not: for callers that act on a hit without showing it to a person."""
+"""Above this, a hit is more likely than not about the question: for callers that act on a hit without showing it to a
+person.
+"""
 MIN_SHARE_OF_BEST = 0.5
-"""Where one thing is asked for: a hit less than half as likely as the best one is about something else."""
+"""If one thing is asked for, a hit less than half as likely as the best one is about something else."""
 NEAREST_FLOOR = 0.01
-"""The floor of the closest results, shown where nothing answers."""
+"""The floor of the closest results, shown if nothing answers."""
 MAX_NEAREST = 3
 LOOKED_UP_RELEVANCE = 1.0
 """The relevance of a hit looked up by conflict key, lineage or time; `found_by` in its trace says which."""
@@ -66,28 +73,28 @@ _PLURAL_BE = frozenset(("are", "were", "aren't", "weren't"))
 _PLURAL_VERBS = _PLURAL_BE | frozenset(("do", "have", "don't", "haven't"))
 _AUXILIARIES = _PLURAL_VERBS | frozenset(("does", "did", "is", "was", "has", "had", "can", "will", "should"))
 _OWNED = frozenset(("my", "our", "the", "your", "his", "her", "their", "these", "those"))
-"""Words that begin a subject in the third person: after them "do" is a plural."""
+"""Words that begin a subject in the third person: after them, "do" marks a plural."""
 _LONGEST_PHRASE = 5
-"""Words in which a question names what it asks for, before its verb."""
+"""The maximum number of words before the verb in which a question names what it asks for."""
 
 
 def is_about(hit: Hit) -> bool:
-    """Whether a hit is likely enough about the question to answer it."""
+    """Whether a hit is relevant enough to answer the question."""
     return hit.relevance >= ABOUT_FLOOR
 
 
 def best_relevance(hits: Iterable[Hit]) -> float:
-    """The highest relevance among hits; 0 where there are none."""
+    """The highest relevance among hits; 0 if there are none."""
     return max((hit.relevance for hit in hits), default=0.0)
 
 
 def mark_looked_up(hit: Hit, by: str) -> Hit:
-    """The hit with relevance 1; its trace names what it was looked up by."""
+    """Set the relevance of a hit to 1 and name in its trace how it was looked up."""
     return mark_found_by(replace(hit, relevance=LOOKED_UP_RELEVANCE), by)
 
 
 def mark_found_by(hit: Hit, by: str) -> Hit:
-    """Add to the trace of a hit what it was found by."""
+    """Add how a hit was found to its trace."""
     trace = hit.trace or HitTrace()
     return replace(hit, trace=replace(trace, found_by={**trace.found_by, by: 1}))
 
@@ -105,29 +112,32 @@ def apply_floor(hits: Hits, floor: float) -> Hits:
 
 
 def keep_relevant(hits: Hits, question: str, floor: float = ABOUT_FLOOR, *, several: bool = False) -> Hits:
-    """The hits that answer a question: those at the floor or above, and where it asks for one thing, only those at least
-    half as likely as the best. `filtered` names the others. With `several`, it asks for more than one thing in any case.
+    """The hits at or above the floor; if the question asks for one thing, only those at least half as likely as the
+    best.
+
+    `filtered` names the others. `several` states that the question asks for more than one thing, whatever its words.
     """
     chosen = apply_floor(hits, floor)
     if not floor or several or asks_for_several(question):
         return chosen
-    # Evidence from documents sets no standard for what somebody said.
+    # Evidence from documents sets no standard for people's own statements.
     best = best_relevance(hit for hit in chosen if not is_read(hit)) or best_relevance(chosen)
     return _cut(chosen, MIN_SHARE_OF_BEST * best, f"less than half of the best one's {best:.2f}")
 
 
 def nearest_hits(hits: Iterable[Hit], floor: float = ABOUT_FLOOR) -> list[Hit]:
-    """The few hits below the floor that come closest to a question, best first."""
+    """The few hits below the floor that are closest to a question, best first."""
     near = [hit for hit in hits if NEAREST_FLOOR <= hit.relevance < floor]
     return sorted(near, key=lambda hit: -hit.relevance)[:MAX_NEAREST]
 
 
 def asks_for_several(question: str) -> bool:
-    """Whether a question asks for more than one thing: for everything about somebody ("tell me about"), a list, a count or a
-    comparison ("all my", "how many", "versus"), in the plural ("what are", "which servers", "where do my sisters"), or twice
-    ("and who").
+    """Whether a question asks for more than one thing.
+
+    It may ask for everything about somebody ("tell me about"), for a list, a count or a comparison ("all my", "how
+    many", "versus"), in the plural ("what are", "which servers", "where do my sisters"), or twice ("and who").
     """
-    from engram.text.time.words import words  # the MCP server starts with the numbers of this module alone
+    from engram.text.time.words import words  # the MCP server needs only the constants of this module at start
 
     keys = [word.key for word in words(question)]
     named = keys[:1] == ["list"] or not word_class("asking", "several").isdisjoint(keys)
@@ -135,7 +145,7 @@ def asks_for_several(question: str) -> bool:
 
 
 def _agrees_in_plural(keys: list[str]) -> bool:
-    """Whether the verb says that several are asked about ("where do my sisters live"), or the noun does ("which foreign languages do")."""
+    """Whether the verb ("where do my sisters live") or the noun ("which foreign languages do") asks about several."""
     place = next((place for place, key in enumerate(keys[:_LONGEST_PHRASE]) if key in _AUXILIARIES), 0)
     if not place or keys[0] not in ("what", "which", "who", "where"):
         return False
@@ -160,14 +170,14 @@ def _is_plural(word: str) -> bool:
 
 
 def put_evidence_last(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits with evidence from documents after what somebody said, as `inject` orders them."""
+    """The hits with evidence from documents after people's own statements, as `inject` orders them."""
     said = [place for place, hit in enumerate(hits) if is_about(hit) and not is_read(hit)]
     ahead, rest = (hits[: said[-1] + 1], hits[said[-1] + 1 :]) if said else ([], hits)
     return [*sorted(ahead, key=is_read), *rest]
 
 
 def is_read(hit: Hit) -> bool:
-    """Whether a hit is a memory that is evidence only: read or overheard."""
+    """Whether a hit is a memory that is only evidence: read or overheard."""
     return hit.memory is not None and is_evidence(hit.memory)
 
 
@@ -177,7 +187,7 @@ def filter_hits(hits: Hits, wanted: Callable[[Hit], bool]) -> Hits:
 
 
 def derive_hits(hits: Hits, chosen: Iterable[Hit]) -> Hits:
-    """Chosen hits, with the mode and warnings of the search they came from."""
+    """The chosen hits, with the mode and warnings of the search they came from."""
     made = Hits(list(chosen))
     made.mode, made.warnings, made.filtered = hits.mode, hits.warnings, hits.filtered
     made.terms, made.pruned_terms = hits.terms, hits.pruned_terms
@@ -185,7 +195,7 @@ def derive_hits(hits: Hits, chosen: Iterable[Hit]) -> Hits:
 
 
 def filtered_below(hit_id: str, relevance: float, floor: float) -> Filtered:
-    """A hit left out because it is below a floor."""
+    """The record of a hit that was left out because it is below a floor."""
     return Filtered(hit_id, f"relevance {relevance:.2f}, below {floor:.2f}")
 
 
@@ -197,7 +207,7 @@ def _cut(hits: Hits, floor: float, why: str) -> Hits:
 
 
 MIN_CHUNK_RELEVANCE = 0.05
-"""The floor of possibly related document chunks, which are long enough to share words with any question."""
+"""The floor of possibly related document chunks. Chunks are long enough to share words with any question."""
 Item = TypeVar("Item")
 
 
@@ -223,5 +233,7 @@ def is_chunk(event: Event) -> bool:
 
 
 def _is_foldable(record: Memory | Event) -> bool:
-    """Whether a memory can replace this record; not a chunk, which says more than the facts extracted from it."""
+    """Whether a memory can replace this record. A chunk cannot be replaced because it says more than the facts
+    extracted from it.
+    """
     return isinstance(record, Event) and not is_chunk(record)

@@ -1,4 +1,4 @@
-"""What holds now: of hits that say different things about one slot, which replaced which, by what is recorded and by how likely a newer one took an older one's place."""
+"""Finds which of several hits about one slot are current, from recorded replacements and a model of succession."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -44,11 +44,11 @@ __all__ = [
 ]
 
 MAX_COMPARED_HITS = 10
-"""The most hits that are compared with one another."""
+"""The maximum number of hits that are compared with one another."""
 MAX_CLAIM_CHARACTERS = 2_000
-"""Longer texts are documents, not claims."""
+"""Longer texts count as documents, not claims."""
 MAX_NOTE_CHARACTERS = 80
-"""Characters of the newer statement that a note quotes."""
+"""The maximum number of characters of the newer statement that a note quotes."""
 WAITS_NOTE = "waits for review"
 _LINKS = frozenset((CONTRADICTS, MAY_SUPERSEDE))
 _ELSEWHERE = "valid_elsewhere"
@@ -60,17 +60,19 @@ class Replacements:
     """Which memories replaced which, or may have."""
 
     newer: Mapping[str, tuple[Memory, ...]] = field(default_factory=dict)
-    """For each outdated memory, by id: those that came instead of it, oldest first."""
+    """For each outdated memory, by id, the memories that replaced it, oldest first."""
     unsure: frozenset[tuple[str, str]] = frozenset()
-    """Pairs (older, newer) of which the newer one is less trusted, or waits for review: it is mentioned and does not come first."""
+    """Pairs (older, newer) in which the newer memory is less trusted or waits for review. It is mentioned but does not
+    come first.
+    """
     unmentioned: frozenset[tuple[str, str]] = frozenset()
-    """Pairs in which the newer one comes first but is too unlikely a replacement to mention."""
+    """Pairs in which the newer memory comes first but is too unlikely a replacement to mention."""
 
     def __bool__(self) -> bool:
         return bool(self.newer)
 
     def newest(self, memory_id: str) -> Memory | None:
-        """The memory at the end of the chain that begins here; None where nothing replaced this one."""
+        """The memory at the end of the chain of replacements that starts here; None if nothing replaced this one."""
         found: Memory | None = None
         while steps := [newer for newer in self.newer.get(memory_id, ()) if (memory_id, newer.id) not in self.unsure]:
             found = steps[-1]
@@ -78,7 +80,7 @@ class Replacements:
         return found
 
     def with_doubts(self, ids: Collection[str]) -> "Replacements":
-        """The same, with some newer memories only mentioned."""
+        """The same replacements, with these newer memories only mentioned."""
         pairs = {(older, newer.id) for older, found in self.newer.items() for newer in found if newer.id in ids}
         return replace(self, unsure=self.unsure | pairs)
 
@@ -87,17 +89,20 @@ class Replacements:
         return any(newer.id == memory_id for found in self.newer.values() for newer in found)
 
     def end(self, memory_id: str) -> datetime | None:
-        """When something first came instead of a memory."""
+        """When the first replacement of a memory began."""
         sure = [newer for newer in self.newer.get(memory_id, ()) if (memory_id, newer.id) not in self.unsure]
         return start_of(sure[0]) if sure else None
 
     def relate(self, some: Collection[str], others: Collection[str]) -> bool:
-        """Whether a memory of either group replaced one of the other."""
+        """Whether a memory of either group replaced one of the other group."""
         steps = {(older, newer.id) for older, found in self.newer.items() for newer in found} - self.unsure
         return any((a in some and b in others) or (a in others and b in some) for a, b in steps)
 
     def note(self, memory: Memory, *, quotes_waiting: bool = True) -> str:
-        """What a reader should know about an outdated memory; "" where it is not. A prompt nobody asked for quotes nothing that waits for review."""
+        """A note for the reader of an outdated memory; "" if it is current.
+
+        With `quotes_waiting=False`, for prompts nobody asked for, it quotes nothing that waits for review.
+        """
         mentioned = replace(self, newer=self._newer_to_mention()) if self.unmentioned else self
         newer = mentioned.newest(memory.id) or next(reversed(mentioned.newer.get(memory.id, ())), None)
         if newer is None:
@@ -123,14 +128,16 @@ def replacements_among(
     *,
     heed_trust: bool = False,
 ) -> Replacements:
-    """What replaced each of some memories, among themselves, as an answer to a question. Where nothing is recorded, only those `meant`
-    are compared with later ones; None stands for all of them. The hits say how much each is about the question. `heed_trust`
-    leaves out what unconfirmed evidence says about more trusted memories, which otherwise is mentioned.
+    """The replacements among some memories, as they matter for a question.
 
-    A replacement is recorded where a version supersedes another, a link says so, or two memories have one conflict key.
-    Otherwise a model judges it by the question (`succession_probabilities`): the hits that come first are compared with
-    one another, so an outdated hit is recognised although nothing was superseded when the newer one was written. A less
-    trusted source replaces nothing here either; its statement is only mentioned.
+    Unrecorded replacements are searched only for the memories in `meant`, which are compared with later ones; None
+    means all. The hits say how much each memory is about the question. With `heed_trust`, unconfirmed evidence about
+    more trusted memories is left out; otherwise it is mentioned.
+
+    A replacement is recorded if a version supersedes another, a link says so, or two memories share a conflict key.
+    Otherwise a model judges it by the question (`succession_probabilities`): the first hits are compared with one
+    another, so an outdated hit is recognised even if nothing was superseded when the newer one was written. A less
+    trusted source does not replace anything here either; its statement is only mentioned.
     """
     ordered = _in_order(memories)
     places = {memory.id: place for place, memory in enumerate(ordered)}
@@ -148,7 +155,7 @@ def replacements_among(
     ]
     linked = [step for step in recorded if _is_only_linked(*step)]
     planned = {_ids(*step) for step in [*linked, *rivals] if is_only_planned(step[1].statement, step[0].statement)}
-    # A rival that is unlikely replaced nothing; a link that is unlikely is still mentioned.
+    # An unlikely rival counts as no replacement; an unlikely link is still mentioned.
     doubtful, unlikely = _find_doubtful([*linked, *rivals], question, hits)
     newer: dict[str, list[Memory]] = {}
     unsure = set()
@@ -172,7 +179,9 @@ def _ids(early: Memory, late: Memory) -> tuple[str, str]:
 def _find_doubtful(
     steps: Sequence[tuple[Memory, Memory]], question: str, hits: Sequence[Hit]
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """The steps in which the newer memory probably does not replace the older one, and the steps too unlikely to mention."""
+    """The steps in which the newer memory probably does not replace the older one, and those too unlikely to
+    mention.
+    """
     if not steps:
         return set(), set()
 
@@ -192,7 +201,9 @@ def _find_doubtful(
 
 
 def _can_cast_doubt(early: Memory, late: Memory) -> bool:
-    """Whether a later memory may cast doubt on an earlier one: unconfirmed evidence says nothing about what somebody said."""
+    """Whether a later memory may cast doubt on an earlier one. Unconfirmed evidence may not, if the earlier one is more
+    trusted.
+    """
     return early.superseded_by == late.id or not is_evidence(late) or trust_rank(late) >= trust_rank(early)
 
 
@@ -201,7 +212,7 @@ def _may_come_first(early: Memory, late: Memory) -> bool:
 
 
 def _in_order(memories: Sequence[Memory]) -> list[Memory]:
-    """Memories by when they began to hold, each before those that superseded it, whatever the clock said."""
+    """Sort memories by when they became true, each before those that superseded it, even if the clock disagrees."""
     keys = {memory.id: _start_key(memory) for memory in memories}
     for memory in sorted(memories, key=lambda one: one.revision, reverse=True):
         for older in {one.id for one in memories if one.superseded_by == memory.id}:
@@ -210,7 +221,7 @@ def _in_order(memories: Sequence[Memory]) -> list[Memory]:
 
 
 def _start_key(memory: Memory) -> tuple[datetime, datetime, str]:
-    """When a memory began to hold; what was said about a day to come counts from when it was said."""
+    """When a memory became true. A statement about a future day counts from when it was made."""
     told = memory.created or _BEFORE_ALL
     began = start_of(memory)
     return (min(began, told) if memory.created else began, told, memory.id)
@@ -224,7 +235,7 @@ def _is_comparable(early: Memory, late: Memory) -> bool:
 def _has_same_situation(early: Memory, late: Memory) -> bool:
     if not early.situation or not late.situation:
         return True
-    from engram.gates.comparison import same_situation  # the gates cost more to load than most answers need
+    from engram.gates.comparison import same_situation  # slow to import, and most answers do not need them
 
     return same_situation(early, late)
 
@@ -242,15 +253,17 @@ def _is_recorded(early: Memory, late: Memory) -> bool:
 
 
 def _is_only_linked(early: Memory, late: Memory) -> bool:
-    """Whether nothing but a model's link says that one memory replaced another: the question may show otherwise."""
+    """Whether only a model's link records that one memory replaced another. The question may show otherwise."""
     superseded = early.superseded_by == late.id or early.id in late.supersedes
     keyed = early.conflict_key and early.conflict_key == late.conflict_key
     return not superseded and not keyed and not _is_linked(late, early, (CONTRADICTS,))
 
 
 def _is_rival(early: Memory, late: Memory) -> bool:
-    """Whether one memory may have replaced another though nothing says so: not where each has a conflict key of its own, nor what
-    one text or one message says, nor if it is known what the later one replaced.
+    """Whether one memory may have replaced another although no record says so.
+
+    False if each has its own conflict key, if both come from one text or message, or if it is known what the later one
+    replaced.
     """
     if (early.conflict_key and late.conflict_key) or late.supersedes:
         return False
@@ -269,10 +282,10 @@ def _is_claim(memory: Memory) -> bool:
 def find_replacements(
     question: str, hits: Hits, store: Store, filters: Filters, *, log: bool = False, heed_trust: bool = False
 ) -> Replacements:
-    """What replaced the first hits: one another, their next versions, and memories with a link to them. What was said in a session is
-    compared only in an answer from the `log`.
+    """The replacements of the first hits: among one another, by their next versions, and by linked memories.
 
-    Nothing where the caller asks what was known at another time.
+    What was said in a session is compared only in an answer from the `log`. Empty if the caller asks what was known at
+    another time.
     """
     near = [said for hit in hits[:MAX_COMPARED_HITS] if (said := _memory_of_hit(hit, log)) is not None]
     if not near or filters.known_at is not None:
@@ -280,14 +293,14 @@ def find_replacements(
     known = {memory.id: memory for memory in (*near, *_successors(near, store), *_linked_memories(near, store))}
     least = max(ABOUT_FLOOR, MIN_SHARE_OF_BEST * best_relevance(hits))
     meant = [hit.id for hit in hits if hit.relevance >= least]
-    anytime = replace(filters, since=None, until=None)  # a note may name what came after the time asked about
+    anytime = replace(filters, since=None, until=None)  # a note may name a later replacement
     found = {memory.id for memory in near}
     seen = [memory for memory in known.values() if memory.id in found or is_selected(anytime, memory)]
     return replacements_among(seen, question, hits, meant, heed_trust=heed_trust)
 
 
 def _memory_of_hit(hit: Hit, log: bool) -> Memory | None:
-    """A hit's memory; in an answer from the log, what a person said there, as if it were one of the usual source."""
+    """A hit's memory. In an answer from the log, a person's statement counts as a memory from the usual source."""
     event = hit.event
     if event is None or not log or event.role != "user":
         return hit.memory
@@ -297,9 +310,10 @@ def _memory_of_hit(hit: Hit, log: bool) -> Memory | None:
 def put_current_first(
     hits: Hits, found: Replacements, now: datetime, floor: float = ABOUT_FLOOR, *, adding: Filters | None = None
 ) -> Hits:
-    """The hits with what holds now before what it replaced; where no search found it, it is added if it passes the filters `adding`.
+    """Put each current memory before the one it replaced. If no search found it, it is added if it passes the filters
+    `adding`.
 
-    Where the replaced one is not about the question, nothing moves.
+    Nothing moves if the replaced memory is not about the question.
     """
     ordered = list(hits)
     ids = {hit.id for hit in hits}
@@ -316,7 +330,7 @@ def put_current_first(
 
 
 def put_change_first(hits: Hits, older: str, newest: Memory) -> Hits:
-    """The hits with what replaced one of them before that one; it is added where no search found it."""
+    """Put the replacement of a hit before that hit; it is added if no search found it."""
     ordered = list(hits)
     _put_before(ordered, next(hit for hit in hits if hit.id == older), newest)
     hits[:] = ordered
@@ -324,7 +338,9 @@ def put_change_first(hits: Hits, older: str, newest: Memory) -> Hits:
 
 
 def _put_before(hits: list[Hit], older: Hit, newest: Memory) -> None:
-    """Put the newest memory before the one it replaced, with at least the relevance of that one: it is about the same."""
+    """Put the newest memory before the one it replaced, with at least the same relevance because both are about one
+    subject.
+    """
     ids = [hit.id for hit in hits]
     place = ids.index(older.id)
     own = hits.pop(ids.index(newest.id)) if newest.id in ids else _hit(newest)
@@ -347,7 +363,7 @@ def _is_live(memory: Memory, now: datetime) -> bool:
 
 
 def find_other_tense(question: str, hits: Sequence[Hit], found: Replacements) -> frozenset[str]:
-    """The ids of the hits that say what is where the question asks for the plan to change it, or the plan where it asks for what is."""
+    """The ids of the hits in the wrong tense: plans if the question asks for the present state, or the reverse."""
     if asks_about_now(question):
         return frozenset(hit.id for hit in hits if hit.memory is not None and is_plan(hit.text))
     texts = {hit.id: hit.text for hit in hits}
@@ -361,7 +377,7 @@ def find_other_tense(question: str, hits: Sequence[Hit], found: Replacements) ->
 
 
 def note_replacements(hits: Hits, found: Replacements) -> Hits:
-    """The hits; outdated ones say what replaced them, and candidates that they wait."""
+    """Note on outdated hits what replaced them, and on candidates that they wait for review."""
     hits[:] = [_note_replacement(hit, found) for hit in hits]
     return hits
 
@@ -384,14 +400,14 @@ def _successors(memories: Iterable[Memory], store: Store) -> list[Memory]:
 
 
 def _linked_memories(memories: Sequence[Memory], store: Store) -> list[Memory]:
-    """Memories, current or waiting for review, that contradict some others or may replace them, as a link says."""
+    """Memories, current or waiting for review, with a link saying that they contradict or may replace one of these."""
     sources = {source for source, _, kind, _ in store.links_to([memory.id for memory in memories]) if kind in _LINKS}
     found = [store.get(source) for source in sorted(sources)]
     return [memory for memory in found if memory is not None and memory.status in (*LIVE_STATUSES, "candidate")]
 
 
 def contradicted_by(memory: Memory, store: Store) -> list[Memory]:
-    """The current memories that a candidate contradicts, if nothing else keeps it from being active."""
+    """The current memories that a candidate contradicts, if only that keeps it from being active."""
     targets = [link.target for link in memory.associations if link.type == CONTRADICTS]
     found = [store.get(target) for target in targets] if targets and _is_only_contradicted(memory) else []
     return [
@@ -400,19 +416,23 @@ def contradicted_by(memory: Memory, store: Store) -> list[Memory]:
 
 
 def _is_only_contradicted(memory: Memory) -> bool:
-    """Whether nothing but the conflict keeps a candidate from being active."""
+    """Whether only the conflict keeps a candidate from being active."""
     from engram.decisions.versions import waits_alone  # most answers have no candidate
 
     return waits_alone(memory)
 
 
 MIN_REPLACED = 0.45
-"""The probability from which the newer statement comes first: of slots of writers left out that changed, the current value came first for .42
-instead of .33, an outdated one for .23 instead of .33; of those that did not change, the right one for .451 instead of .456. The pair
-model, of which this reads the probabilities, had seen these slots, so that the gain is smaller elsewhere."""
+"""The probability from which the newer statement comes first.
+
+On held-out writers, for slots that changed, the current value came first for .42 instead of .33 and an outdated one for
+.23 instead of .33; for slots that did not change, the right value for .451 instead of .456. The pair model, whose
+probabilities this reads, had seen these slots, so the gain is smaller elsewhere.
+"""
 MIN_MENTION = 0.6
-"""The probability from which a note says that the newer statement may replace the older one. Rules that complement each other often score
-between the two limits."""
+"""The probability from which a note says that the newer statement may replace the older one. Rules that complement each
+other often score between the two limits.
+"""
 SUCCESSION_FILE = Path(__file__).with_name("succession.npz")
 SUCCESSION_FEATURES = (
     "same", "update", "contradiction", "refinement", "different",
@@ -423,10 +443,10 @@ SUCCESSION_FEATURES = (
     "names_old", "names_new", "numbers_old", "numbers_new", "times_old", "times_new", "words_besides_old", "words_besides_new",
 )  # fmt: skip
 _LEAST_RELEVANT = 0.002
-"""The relevance of what no search found."""
+"""The relevance of a memory that no search found."""
 _SAID = 0.995
 _NO_LENGTH = 1e-9**0.5
-"""Vectors whose lengths have a smaller product are taken for none."""
+"""Vectors whose lengths have a smaller product count as empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,12 +458,13 @@ class Claim:
 
 
 def succession_probabilities(question: str, pairs: Sequence[tuple[Claim, Claim]], best: float) -> list[float]:
-    """How likely the newer claim of each pair, the second, replaced the older one as the answer; `best` is the highest relevance of a hit.
+    """How likely the newer claim of each pair (older, newer) replaced the older one as the answer.
 
-    Two statements alone often leave open whether they are about one slot; the question says which slot is meant. What
-    the pair model (`engram.models.pairs`) says of the two is weighed with how much each is about the question: its
-    relevance, the words of the question that it has, and what it has besides, which is its value. Small trees turn that
-    into a probability; training/train_succession.py trains them on the slots of many writers.
+    `best` is the highest relevance of a hit. Two statements alone often leave open whether they are about one slot; the
+    question shows which slot is meant. The result of the pair model (`engram.models.pairs`) is weighed with how much
+    each statement is about the question: its relevance, the words of the question in it, and its other words, which are
+    its value. Small trees turn this into a probability; training/train_succession.py trains them on the slots of many
+    writers.
     """
     found: list[float] = _succession_trees()(succession_features(question, pairs, best)).tolist()
     return found
@@ -482,7 +503,9 @@ def _relevances(older: Claim, newer: Claim, best: float) -> tuple[float, ...]:
 
 
 class _Answers:
-    """Statements beside the question: how nearly each has each word of it, and how much of it altogether. One row for each statement."""
+    """Statements compared with the question, one row each: how closely each has each word of it, and how much of it in
+    all.
+    """
 
     def __init__(self, asked: "Statement", told: "Sequence[Statement]") -> None:
         import numpy as np
@@ -508,7 +531,9 @@ class _Answers:
         return np.maximum(dot(self.asked.rows, told.rows.T).max(axis=1).clip(0.0), said)
 
     def word_features(self, steps: Sequence[tuple[int, int]]) -> list[list[float]]:
-        """For each older statement and newer one: how both have the question's words, and what of these only the older one has."""
+        """For each pair of statements: how both cover the question's words, and which of these only the older one
+        has.
+        """
         import numpy as np
 
         from engram.models.pair_words import NAME
@@ -529,7 +554,9 @@ class _Answers:
 
 
 def _besides(asked: "Statement", old: "Statement", new: "Statement") -> tuple[float, ...]:
-    """What the two share, and what each has that neither the question nor the other has: its value."""
+    """What the two statements share, and what each has that neither the question nor the other has, which is its
+    value.
+    """
     from engram.models.pair_words import NAME, NUMBER, TIME, WORD
 
     shared = old.word_stems & new.word_stems

@@ -1,4 +1,6 @@
-"""Several kinds of evidence fused into one order; every part keeps its name, so that a trace can add them up."""
+"""Fuses several kinds of evidence into one order. Each part of a score keeps its name, so that a trace can add them
+up.
+"""
 
 import re
 from collections import Counter
@@ -40,12 +42,15 @@ __all__ = [
 RRF_K = 60
 """Spec 1's constant for reciprocal rank fusion."""
 REPETITION_WEIGHT = 0.6
-"""Where several things are asked for: what a passage loses for each doubling of the passages of its session before it, times
-log 2, on a scale of about ten."""
+"""If several things are asked for: what a passage loses for each doubling of the number of earlier passages of its
+session, times log 2, on a scale of about ten.
+"""
 MIN_COPY_CHARS = 100
-"""Characters of index terms from which equal texts count as copies; people repeat shorter ones."""
+"""The length of index terms in characters from which equal texts count as copies; people repeat shorter ones."""
 INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
-"""Terms at which a turn is half as informative as it can be, and from which more add nothing."""
+"""The number of terms at which a turn is half as informative as it can be, and the number beyond which more add
+nothing.
+"""
 _ONE_SELF = lazy_pattern(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
 _WORD = lazy_pattern(r"[a-z]+")
 _VERB_MODIFIERS = frozenset(
@@ -71,48 +76,53 @@ _THE_OTHER = lazy_pattern(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RankEvidence:
-    """The evidence for each passage, or against it: shares between 0 and 1 (`length` is a logarithm), independent of the length of
-    turns and sessions and the number of speakers. `Weights` has the weight of each.
+    """The evidence for or against each passage; `Weights` has the weight of each kind.
+
+    The values are shares between 0 and 1 (`length` is a logarithm). They do not depend on the length of turns and
+    sessions or on the number of speakers.
     """
 
     words: Floats
     """BM25 of the passage in its context, as a share of the best."""
     said: Floats
-    """The same, as a share of what a passage identical to the question would have."""
+    """BM25, as a share of the score of a passage identical to the question."""
     covered: Floats
-    """The share of the question, by rarity, that its best excerpt contains literally."""
+    """The share of the question, by rarity, that the best excerpt contains literally."""
     session: Floats
-    """The share of the question that its session contains."""
+    """The share of the question that the session contains."""
     meaning: Floats
-    """Cosine of question and passage, or its best excerpt, as a share of the best."""
+    """The cosine of the question and the passage, or its best excerpt, as a share of the best."""
     session_meaning: Floats
-    """The highest such cosine in its session, as a share of the best."""
+    """The highest such cosine in the session, as a share of the best."""
     named: Floats
-    """Said by the person the question names."""
+    """Whether the person the question names is the speaker."""
     user: Floats
-    """Said by a user, not an assistant or a tool."""
+    """Whether the speaker is a user, not an assistant or a tool."""
     oneself: Floats
-    """The same, and the question is about the person who asks."""
+    """Whether the speaker is a user and the question is about the person who asks."""
     assistant: Floats
-    """An assistant is the speaker and the question addresses it."""
+    """Whether the speaker is an assistant and the question addresses it."""
     replied: Floats
-    """The same, if the question asks what it said or did: "the list you gave me"."""
+    """The same if the question asks for its words or actions: "the list you gave me"."""
     standing: Floats
-    """A standing instruction of a user: always, never, prefer."""
+    """Whether it is a user's standing instruction: always, never, prefer."""
     time: Floats
-    """Said at the time the question names."""
+    """Whether it is from the time the question names."""
     telling: Floats
-    """It informs rather than greets."""
+    """Whether it informs rather than greets."""
     length: Floats
-    """It is so long that its words say less about its subject."""
+    """How long it is; the words of a long passage say less about its subject."""
     asking: Floats
-    """The share of it that is a question."""
+    """The share of the passage that is a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each kind of evidence, trained on all development sets by training/train_ranking.py, with LoCoMo counted eight times in the
-    last step. Five weights were then tuned as long as the pool of 916 sessions and BEAM improved and no other set got worse."""
+    """The weight of each kind of evidence.
+
+    training/train_ranking.py trained them on all development sets, with LoCoMo counted eight times in the last step.
+    Five weights were then tuned as long as the pool of 916 sessions and BEAM improved and no other set got worse.
+    """
 
     words: float = 3.37
     said: float = 7.44
@@ -139,12 +149,12 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "time": ("time",),
     "telling": ("telling", "length", "asking"),
 }
-"""The parts of a trace, and the evidence each sums up."""
+"""The parts of a trace, and the kinds of evidence that each one adds up."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedEvidence:
-    """The evidence, and what it was read from."""
+    """The evidence, and the passages and words it was computed from."""
 
     evidence: RankEvidence
     passages: Passages
@@ -175,9 +185,9 @@ def evidence_of_each(
 ) -> list[JudgedEvidence]:
     """The evidence for each passage, for a question and for each of its wordings.
 
-    The candidates say in how many documents each term occurs; `meanings` has one vector per passage. `by_excerpt` says that
-    the vectors are of the lexicon's own model, so that a long passage is compared by its best excerpt. With a lexicon that
-    cannot embed only exact words count; without vectors there is no evidence of meaning.
+    The candidates say in how many documents each term occurs; `meanings` has one vector per passage. `by_excerpt` says
+    that the vectors come from the lexicon's own model, so that a long passage can be compared by its best excerpt. If
+    the lexicon cannot embed, only exact words count; without vectors there is no evidence of meaning.
     """
     terms = list(dict.fromkeys(term for _, query in asked for term in query.terms))
     frequency = {term: count for candidates, _ in asked for term, count in candidates.frequency.items()}
@@ -229,13 +239,13 @@ def _evidence(
 
 
 def asks_for_reply(question: str) -> bool:
-    """Whether a question asks what its addressee said or did: "the name you suggested", "what did you say"."""
+    """Whether a question asks for its addressee's words or actions: "the name you suggested", "what did you say"."""
     words = _WORD.findall(question.lower())
     return any(word == "you" and _is_past_of(words, place) for place, word in enumerate(words))
 
 
 def _is_past_of(words: Sequence[str], place: int) -> bool:
-    """Whether the subject at this place has a verb in the past tense."""
+    """Whether the subject at this position has a verb in the past tense."""
     from engram.text.words import PAST_AUXILIARIES, is_past  # only for questions that say "you"
 
     if place and words[place - 1] in PAST_AUXILIARIES:
@@ -249,7 +259,7 @@ def _speaker_column(spoken: "np.ndarray", wanted: bool) -> Floats:
 
 
 def weigh_evidence(evidence: RankEvidence, weights: Weights | None = None) -> dict[str, Floats]:
-    """The parts of every passage's score, by name; their sum (`score`) ranks."""
+    """The parts of every passage's score, by name; passages are ranked by their sum (`score`)."""
     weights = weights or Weights()
     parts = {}
     for name, kinds in PARTS.items():
@@ -261,11 +271,12 @@ def weigh_evidence(evidence: RankEvidence, weights: Weights | None = None) -> di
 
 
 def repetition_penalties(scores: Floats, homes: Sequence[str]) -> Floats:
-    """What each passage loses where a question asks for several things: the more, the more passages of its session precede it.
+    """The penalty of each passage if a question asks for several things: it grows with the passages of its session
+    before it.
 
-    What is counted, compared or summed up is spread over several sessions. Tried with .4 and .8 on questions picked by a plain word test:
-    of 55 of LongMemEval .89 and .92 instead of .86 of the sessions are among five hits, LoCoMo gains .016 of its turns among ten; of
-    18 of our writers' .11 of the turns among five were lost, none among ten.
+    Things to count, compare or add up are spread over several sessions. Tried with .4 and .8 on questions picked by a
+    plain word test: of 55 of LongMemEval, .89 and .92 instead of .86 of the sessions are among five hits, LoCoMo gains
+    .016 of its turns among ten; of 18 of our writers', .11 of the turns among five were lost, none among ten.
     """
     lost, seen = np.zeros(len(scores), dtype=np.float32), Counter[str]()
     for place in np.argsort(-scores, kind="stable").tolist():
@@ -276,7 +287,8 @@ def repetition_penalties(scores: Floats, homes: Sequence[str]) -> Floats:
 
 
 def copy_penalties(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
-    """Half of its score for each passage that repeats a better eligible one of another session: same words, same speaker.
+    """A penalty of half the score for each passage that repeats a better eligible one of another session: same words
+    and speaker.
 
     Resumed and forked conversations repeat whole sessions, which would crowd out other sessions.
     """
@@ -300,7 +312,7 @@ def score(parts: Mapping[str, Floats]) -> Floats:
 
 
 def reciprocal_ranks(rankings: Mapping[str, Sequence[int]], k: int = RRF_K) -> dict[int, dict[str, float]]:
-    """Spec 1's fusion: by document, what each ranking (best first) adds to its score."""
+    """Spec 1's fusion: for each document, what each ranking (best first) adds to its score."""
     parts: dict[int, dict[str, float]] = {}
     for name, ranking in rankings.items():
         for place, document in enumerate(ranking, 1):
@@ -320,10 +332,10 @@ def _cosines(passages: Passages, question: Floats | None, meanings: Floats | Non
 
 
 def _of_best_excerpt(passages: Passages, question: Floats, cosines: Floats, lexicon: Lexicon) -> Floats:
-    """The cosines; for a long passage that of its best excerpt, where it is higher.
+    """The cosines; for a long passage that of its best excerpt, if it is higher.
 
-    The best excerpt is estimated by adding up what each word contributes, as if no two words had anything in common;
-    only that one is embedded.
+    The best excerpt is estimated by adding up what each word contributes, as if all words were independent; only that
+    excerpt is embedded.
     """
     excerpts = passages.excerpts
     long = np.bincount(excerpts.passage, minlength=len(passages)) > 1
@@ -345,7 +357,9 @@ def _of_best_excerpt(passages: Passages, question: Floats, cosines: Floats, lexi
 
 
 def _inside(passages: Passages, first: "np.ndarray", behind: "np.ndarray") -> "list[np.ndarray]":
-    """The words between these blocks. Blocks rise with the words of the first field, so two searches find them."""
+    """The words between these blocks. Block numbers increase with the words of the first field, so two searches find
+    them.
+    """
     order = np.argsort(passages.blocks, kind="stable")
     blocks = passages.blocks[order]
     starts, ends = np.searchsorted(blocks, first), np.searchsorted(blocks, behind)

@@ -1,13 +1,14 @@
-"""Parses a question: what it asks for, of which time, and which of its words to search for. A weekday may mean every such day: can I ship on Friday?
+"""Parses a question: its intent, the time it asks about, and the words to search for.
 
-Four intents, each answered by another search:
+There are four intents, each answered by a different search:
 
-- **current**: the present value ("where do I live"), and whatever nothing else claims. Searches live memories.
+- **current**: the present value ("where do I live"), and any other question. Searches live memories.
 - **historical**: an earlier value or state ("where did I live", "my previous employer"). Searches superseded memories too.
-- **event**: what was said or done, and when ("what did I decide", "who told me"). Searches the ledger.
+- **event**: an action or utterance, or its time ("what did I decide", "who told me"). Searches the ledger.
 - **lineage**: how one fact changed over time ("how has … changed", "every version"). Searches the whole timeline.
 
-A trained model decides the intent (`engram.models.intent`); rules read the time phrase.
+A trained model decides the intent (`engram.models.intent`); rules read the time phrase. A weekday may mean every such
+day: "can I ship on Friday?"
 """
 
 from datetime import datetime
@@ -36,7 +37,7 @@ _NON_PLAN_WORDS = frozenset(["during", "according", "morning", "evening"])
 
 
 def is_recurring_weekday(question: str, phrase: TimePhrase) -> bool:
-    """Whether a yes/no question uses a weekday as rules do, asking about permission or habit and not about plans."""
+    """Whether a yes/no question uses a weekday as a rule does, asking about permission or habit and not about plans."""
     keys = [word.key for word in words(question)]
     when = {word.key.removesuffix("s") for word in words(phrase.text)}
     if not keys or phrase.anchor or when.isdisjoint(_DAYS) or not when.isdisjoint(_CALENDAR_WORDS):
@@ -54,7 +55,7 @@ def _is_planned(key: str) -> bool:
 
 
 UNSAID = "no other time is mentioned"
-"""The reason of a question in which no word speaks for its intent."""
+"""The reason given for a question in which no word indicates the intent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class ParsedQuestion:
     """One of `INTENTS`."""
     window: Window | None
     phrase: str
-    """The words of the question that say when; empty where none do."""
+    """The words of the question that name a time; empty if there are none."""
     anchor: str
     """The event that the time depends on: "I moved" in "before I moved"."""
     relation: str
@@ -78,13 +79,13 @@ class ParsedQuestion:
     at: datetime
     """When it was asked."""
     unread: tuple[str, ...] = ()
-    """Times it names that could not be turned into a window: "Feb 30"."""
+    """Times in the question that could not be turned into a window: "Feb 30"."""
     confidence: float = 1.0
     """The probability of the intent."""
 
 
 def parse(text: str, at: datetime) -> ParsedQuestion:
-    """Parse a question asked at `at` (aware). Every text can be parsed; an empty one is current, of no time."""
+    """Parse a question asked at `at` (aware). Any text can be parsed; an empty one is `current` without a time."""
     phrase = time_phrase(text, at)
     if phrase is not None and is_recurring_weekday(text, phrase):
         phrase = None

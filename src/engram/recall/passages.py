@@ -1,8 +1,8 @@
-"""Passages ranked in context: by their best excerpt, with their neighbours, session, speaker and time.
+"""Ranks passages in context: by their best excerpt, neighbours, session, speaker and time.
 
-The turn that answers a question rarely contains all of its words. So a turn is ranked together with the turns around it, nearer
-ones counting more, and a long turn by the excerpt that covers most of the question. Of a long hit, the sentences that are about the
-question are shown instead of the whole text.
+The turn that answers a question rarely contains all of its words. A turn is therefore ranked together with the turns
+around it, nearer ones counting more, and a long turn by the excerpt that covers most of the question. For a long hit,
+the sentences about the question are shown instead of the whole text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,26 +39,31 @@ __all__ = [
 ]
 
 NEIGHBOUR_DECAY = 0.6
-"""The weight of a turn's words one turn away; flat from .5 to .7 on every development set."""
+"""The weight of the words of a turn one position away. Results are flat from .5 to .7 on every development set."""
 NEIGHBOUR_TURNS = 4
-"""Turns read on either side; beyond, DECAY leaves less than a tenth."""
+"""Turns read on either side; at a greater distance the weight is below a tenth."""
 MAX_NEIGHBOUR_TERMS = 40.0
-"""The most terms a neighbour contributes: an answer of 300 words would drown the turn next to it. Without the cap assistant
-chats lose .02, group talk .04."""
+"""The maximum number of terms a neighbour contributes; an answer of 300 words would drown the turn next to it. Without
+the cap, assistant chats lose .02 and group talk .04.
+"""
 MAX_SIMILAR_WEIGHT = 0.5
-"""The most that similar words together count for a term: many similar words do not equal the term itself."""
+"""The maximum that similar words together count for a term: many similar words do not equal the term itself."""
 QUESTION_TURN_WEIGHT = 0.5
-"""The weight of a question's words in the turn that asks, where another follows: it does not know the answer."""
+"""The weight of a question's words in the turn that asks, if another turn follows: the asker does not know the
+answer.
+"""
 ANSWER_TURN_WEIGHT = 1.0
-"""Their weight in the next turn, which answers. What a user asks an assistant stays with the user."""
+"""Their weight in the next turn, which answers. The words of a user's question to an assistant stay with the user."""
 SATURATION, LENGTH = 1.2, 0.75
 """BM25's k1 and b, at their customary values."""
 EXCERPT, LONG = 40, 60
-"""Terms of a excerpt, and from how many on a passage is taken apart into excerpts: two or three sentences."""
+"""Terms of an excerpt (two or three sentences), and the length from which a passage is split into excerpts."""
 MAX_FIELD_CHARACTERS = 24_000
-"""Characters of a field that are read, some 4,000 terms: twice what is embedded. Of a book only the beginning is ranked by."""
+"""Characters of a field that are read, about 4,000 terms: twice what is embedded. A book is ranked only by its
+beginning.
+"""
 FORGETTING_DAYS = 7.0
-"""People talk about what happened within about a week."""
+"""People usually talk about an event within about a week."""
 USERS = frozenset(tokens("user human"))
 ASSISTANTS = frozenset(tokens("assistant ai agent model"))
 ROLES = USERS | ASSISTANTS | frozenset(tokens("system tool"))
@@ -69,17 +74,19 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A candidate, or a neighbour of one. `fields` are index terms joined by blanks, as `marked_terms` writes them."""
+    """A candidate, or a neighbour of one. `fields` are index terms separated by spaces, as `marked_terms` writes
+    them.
+    """
 
     fields: tuple[str, ...]
     parent: str = ""
     speaker: str = ""
-    """Who said it, as index terms."""
+    """The speaker, as index terms."""
     time: float | None = None
 
 
 def truncate_fields(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """The fields, very long ones cut at a term."""
+    """The fields, each cut at a term boundary if it is very long."""
     if max(map(len, fields), default=0) <= MAX_FIELD_CHARACTERS:
         return fields
     return tuple(
@@ -92,15 +99,15 @@ class Excerpts:
     """The excerpts of passages, in their order: overlapping pairs of blocks of the first field's words."""
 
     passage: Integers
-    """The passage each excerpt is of."""
+    """The passage of each excerpt."""
     first: Integers
-    """Its first block, and the block behind its last."""
+    """The first block of each excerpt, and the block after its last."""
     behind: Integers
     starts: Integers
     """The first excerpt of each passage."""
 
     def best(self, values: Floats) -> Integers:
-        """The excerpt of each passage with the highest value; the first of several."""
+        """The excerpt of each passage with the highest value; the first if several are equal."""
         if len(values) == len(self.starts):
             return self.starts
         top = np.maximum.reduceat(values, self.starts)[self.passage]
@@ -108,7 +115,7 @@ class Excerpts:
         return np.minimum.reduceat(places, self.starts)
 
     def sums(self, blocks: Floats) -> Floats:
-        """(rows x excerpts) what the blocks of each excerpt come to, of (rows x blocks)."""
+        """(rows x excerpts) the sum of each excerpt's blocks, from (rows x blocks)."""
         if blocks.shape[1] == len(self.first):
             return blocks
         paired = np.zeros(blocks.shape[1] - 1, dtype=np.float32)
@@ -120,7 +127,7 @@ class Excerpts:
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """The words that count for one of `size` terms: which term, which word in the order of all, and how much."""
+    """The words that count for one of `size` terms: the term, the word's position, and how much it counts."""
 
     size: int
     terms: Integers
@@ -129,7 +136,7 @@ class Mentions:
 
 
 class Passages:
-    """Passages as arrays. Those of one parent must be adjacent, in the order they were said."""
+    """Passages as arrays. Those of one parent must be adjacent, in chronological order."""
 
     def __init__(self, items: Sequence[Passage], lexicon: Lexicon) -> None:
         self.items = items
@@ -165,12 +172,12 @@ class Passages:
 
     @cached_property
     def stand_alone(self) -> bool:
-        """Whether no two passages are of one session."""
+        """Whether no two passages belong to one session."""
         return not len(self) or int(self.parents[-1]) == len(self) - 1
 
     @cached_property
     def roles(self) -> "tuple[np.ndarray, np.ndarray]":
-        """Which passages a user said, and which an assistant."""
+        """Which passages have a user as speaker, and which an assistant."""
         speakers = [item.speaker for item in self.items]
         if not any(speakers):
             return np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
@@ -184,7 +191,7 @@ class Passages:
 
     @cached_property
     def lengths(self) -> Floats:
-        """(2 x passages) weighted number of terms told and asked."""
+        """(2 x passages) weighted number of terms in statements and in questions."""
         return self._by_half(self._places, self._weights)
 
     @cached_property
@@ -205,21 +212,21 @@ class Passages:
         return rarity(np.minimum(said, len(self)), len(self))
 
     def mentions(self, table: Floats) -> Mentions:
-        """Where a word stands that counts for a term, by a (terms x vocabulary) table."""
+        """The words that count for a term, with their positions, by a (terms x vocabulary) table."""
         counting = np.flatnonzero(np.logical_or.reduce(table, axis=0)[self.words])
         values = table[:, self.words[counting]]
         terms, columns = np.nonzero(values)
         return Mentions(len(table), terms, counting[columns], values[terms, columns])
 
     def counts(self, mentions: Mentions) -> Floats:
-        """(terms x 2 x passages) how often each term is told and asked."""
+        """(terms x 2 x passages) how often each term occurs in statements and in questions."""
         size, words = 2 * len(self), mentions.words
         at, values = mentions.terms * size + self._places[words], mentions.values * self._weights[words]
         sums = np.bincount(at, values, minlength=mentions.size * size).astype(np.float32)
         return sums.reshape(mentions.size, len(self), 2).transpose(0, 2, 1)
 
     def by_excerpt(self, mentions: Mentions) -> Floats:
-        """(terms x excerpts) how often each term is said in each excerpt."""
+        """(terms x excerpts) how often each term occurs in each excerpt."""
         at = mentions.terms * self.block_total + self.blocks[mentions.words]
         sums = np.bincount(at, mentions.values, minlength=mentions.size * self.block_total)
         return self.excerpts.sums(sums.reshape(mentions.size, self.block_total).astype(np.float32))
@@ -230,8 +237,9 @@ class Passages:
 
 
 def _blocks(sizes: Integers, stated: "np.ndarray", rows: Integers, lengths: Integers) -> tuple[Integers, Integers, int]:
-    """The block of each word, the first block of each passage, and how many there are. What is not the statement stands in the
-    first block of its passage.
+    """The block of each word, the first block of each passage, and the number of blocks.
+
+    Words outside the statement belong to the first block of their passage.
     """
     half = EXCERPT // 2
     counts = np.where(lengths > LONG, -(-lengths // half), 1)
@@ -246,7 +254,7 @@ def _blocks(sizes: Integers, stated: "np.ndarray", rows: Integers, lengths: Inte
 
 
 def _distinct(numbers: Integers) -> tuple[Integers, Integers]:
-    """The distinct numbers in order, and where each number stands among them; faster than sorting."""
+    """The distinct numbers in order, and the index of each number among them; faster than sorting."""
     present = np.zeros(int(numbers.max()) + 1 if numbers.size else 0, dtype=bool)
     present[numbers] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
@@ -254,8 +262,8 @@ def _distinct(numbers: Integers) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the words of a question come to: BM25 of each passage in its context, and which share of the question, by
-    rarity, stands in its best excerpt and in its session.
+    """The evidence of a question's words: BM25 of each passage in its context, and the share of the question, by
+    rarity, that its best excerpt and its session contain.
     """
 
     context: Floats
@@ -265,24 +273,27 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class TermCounts:
-    """What passages say of some terms. A question and its wordings share terms, so all are counted at once; each takes its `rows`."""
+    """How often passages contain some terms.
+
+    A question and its wordings share terms, so all terms are counted at once and each wording takes its `rows`.
+    """
 
     turns: Floats
-    """(terms x passages) BM25 of a term in a passage and its context, of a rarity of 1."""
+    """(terms x passages) BM25 of a term in a passage and its context, for a rarity of 1."""
     said: Floats
-    """(terms x excerpts) how often an excerpt says a term."""
+    """(terms x excerpts) how often an excerpt contains a term."""
     covered: Floats
     """The same with similar words, at most 1."""
     session: Floats
-    """(terms x passages) 1 where the session says a term."""
+    """(terms x passages) 1 if the session contains a term."""
 
     def of(self, rows: Integers) -> "TermCounts":
-        """The same for some of the terms."""
+        """The same for the given terms."""
         return TermCounts(self.turns[rows], self.said[rows], self.covered[rows], self.session[rows])
 
 
 def count_terms(passages: Passages, found: WordMatches) -> TermCounts:
-    """What the passages say of terms; `found` says what each word counts for each term."""
+    """Count terms in the passages; `found` says how much each word counts for each term."""
     same, worth = passages.mentions(found.same.astype(np.float32)), passages.mentions(found.worth)
     exact = passages.counts(same)
     counts = exact + np.minimum(passages.counts(worth), MAX_SIMILAR_WEIGHT)
@@ -294,10 +305,10 @@ def count_terms(passages: Passages, found: WordMatches) -> TermCounts:
 
 
 def word_evidence(passages: Passages, counts: TermCounts, rarity: Floats, named: Mapping[int, Floats]) -> Words:
-    """The evidence of the question's words for each passage; changes the counts.
+    """The evidence of the question's words for each passage. Changes the counts.
 
-    `rarity` says what each term is worth. `named` (from `spoken_by`) marks, by row, the passages where the term is the name of
-    someone present: there it is taken as said once.
+    `rarity` is the weight of each term. `named` (from `spoken_by`) marks, by row, the passages in which the term is the
+    name of someone present: there it counts as one occurrence.
     """
     share = (rarity / max(float(rarity.sum()), 1e-6)).astype(np.float32)
     excerpt = passages.excerpts.best(dot(share, counts.covered))
@@ -309,7 +320,7 @@ def word_evidence(passages: Passages, counts: TermCounts, rarity: Floats, named:
 
 
 def _spread(counts: Floats, passages: Passages) -> Floats:
-    """(terms x 2 x passages) to (terms x passages): each passage with its share of what stands around it."""
+    """(terms x 2 x passages) to (terms x passages): adds to each passage its share of its neighbours."""
     stated, asked = counts[:, 0], counts[:, 1]
     if passages.stand_alone:
         return stated + asked
@@ -330,7 +341,7 @@ def _spread(counts: Floats, passages: Passages) -> Floats:
 
 
 def _by_session(counts: Floats, passages: Passages) -> Floats:
-    """(rows x passages) what all passages of each one's session come to."""
+    """(rows x passages) the total over each passage's session."""
     if passages.stand_alone:
         return counts
     starts = np.flatnonzero(np.diff(passages.parents, prepend=-1))
@@ -347,7 +358,7 @@ def _saturate_counts(counts: Floats, lengths: Floats) -> Floats:
 def _weigh_terms(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> Floats:
     for row, present in named.items():
         evidence[row] = np.where(present > 0, 1.0, evidence[row])
-        # A name shared by all passages says nothing, and must not outweigh what does.
+        # A name shared by all passages distinguishes none, and must not outweigh the terms that do.
         evidence[row] -= evidence[row].min()
     total: Floats = dot(rarity, evidence)
     return total
@@ -363,9 +374,11 @@ def standing_instructions(passages: Passages) -> Floats:
 
 
 def spoken_by(passages: Passages, terms: Sequence[str]) -> tuple[Floats, dict[int, Floats]]:
-    """Who speaks, where the question names someone: 1 for the passages of that person, and where they are present.
+    """The speaker evidence if the question names someone: 1 for the passages of that person, and where they are
+    present.
 
-    The second value is for `word_evidence`; it is empty when the question is of names alone, which are then plain words.
+    The second value is for `word_evidence`; it is empty if the question consists only of names, which then count as
+    plain words.
     """
     names = [_name(item.speaker) for item in passages.items]
     everyone = frozenset().union(*set(names))
@@ -393,7 +406,7 @@ def _name(speaker: str) -> frozenset[str]:
 
 
 def near_in_time(passages: Passages, windows: Windows) -> Floats:
-    """1 inside a span the question names, decreasing with the days outside of it; 0 without span or time."""
+    """1 inside a span the question names, decreasing with the days outside it; 0 without span or time."""
     near = np.zeros(len(passages), dtype=np.float32)
     if not windows:
         return near
@@ -405,7 +418,7 @@ def near_in_time(passages: Passages, windows: Windows) -> Floats:
 
 
 def best_parents(found: Sequence[Sequence[tuple[str, float]]], limit: int) -> list[str]:
-    """The sessions worth reading whole: those whose candidates score most, over (parent, score) rankings."""
+    """The sessions worth reading whole: those whose candidates score highest, over (parent, score) rankings."""
     worth: dict[str, float] = {}
     for ranking in found:
         top = max((score for _, score in ranking), default=0.0)
@@ -420,9 +433,9 @@ MAX_WHOLE_TERMS = 120
 MAX_EXCERPT_TERMS = 60
 """Index terms of an excerpt, unless a single sentence has more."""
 MOST_SENTENCES = 2_000
-"""Sentences that are read; the rest of a longer text is not searched for the excerpt."""
+"""The maximum number of sentences read; the rest of a longer text is not searched for the excerpt."""
 _LONGEST_SENTENCE = 600
-"""Characters after which what has no full stop is cut at a blank."""
+"""The number of characters after which text without a full stop is cut at a space."""
 
 
 def add_excerpts(hits: Hits, terms: Sequence[str], lexicon: Lexicon) -> Hits:
@@ -434,7 +447,9 @@ def add_excerpts(hits: Hits, terms: Sequence[str], lexicon: Lexicon) -> Hits:
 
 
 def excerpt_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
-    """The sentences of a long text that say most of the question, an ellipsis where something is left out; "" for a short text."""
+    """The sentences of a long text that cover most of the question, with an ellipsis for each gap; "" for a short
+    text.
+    """
     spans = list(_sentences(text))[:MOST_SENTENCES]
     read = [tokens(text[start:end]) for start, end in spans]
     sizes = [len(each) for each in read]
@@ -452,7 +467,7 @@ def excerpt_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
 
 
 def _best(near: Floats, weights: Floats, sizes: Sequence[int]) -> tuple[int, int]:
-    """The sentences that together say most of the question within the room there is, beginning with one that adds to it."""
+    """The sentences that together cover most of the question within the limit, starting with one that adds to it."""
     ends = [_excerpt_end(first, sizes) for first in range(len(sizes))]
     worth = [float(dot(weights, near[:, first:behind].max(axis=1))) for first, behind in enumerate(ends)]
     first = max(range(len(sizes)), key=worth.__getitem__)
@@ -462,7 +477,7 @@ def _best(near: Floats, weights: Floats, sizes: Sequence[int]) -> tuple[int, int
 
 
 def _excerpt_end(first: int, sizes: Sequence[int]) -> int:
-    """The sentence behind the last one that still fits."""
+    """The sentence after the last one that still fits."""
     behind, room = first + 1, MAX_EXCERPT_TERMS - sizes[first]
     while behind < len(sizes) and sizes[behind] <= room:
         room -= sizes[behind]
@@ -471,7 +486,7 @@ def _excerpt_end(first: int, sizes: Sequence[int]) -> int:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where each sentence begins and ends; what has no full stop is cut at blanks."""
+    """The start and end of each sentence; text without a full stop is cut at spaces."""
     start = 0
     for end in [*(match.end() for match in SENTENCE_END.finditer(text)), len(text)]:
         while end - start > _LONGEST_SENTENCE:

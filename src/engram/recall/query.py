@@ -1,4 +1,6 @@
-"""A search as one value: its scopes and filters, what was read out of the question, and the second search that finds outdated memories if no current one answers."""
+"""A search as one value: its scopes, filters and parsed question, and the second search for outdated memories if no
+current one answers.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, tzinfo
@@ -45,9 +47,11 @@ FILTERS = frozenset(
 )
 """The filters of `search`, `list` and `recall`."""
 MEMORY_FILTERS = frozenset({"types", "status", "tags", "domain", "as_of", "known_at", "critical"})
-"""Filters that apply to memories only, or mean something else for events. With one of them, `search` defaults to memories."""
+"""Filters that apply only to memories, or mean something else for events. With one of them, `search` defaults to
+memories.
+"""
 HERE = "here"
-"""Accepted wherever a scope is named: the scope of the directory."""
+"""The name that stands for the scope of the directory wherever a scope is named."""
 ScopeLike = str | Sequence[str] | None
 
 
@@ -59,11 +63,12 @@ class ScopeResolver:
     directory: Path
     clock: Callable[[], datetime]
     whole_store: bool = False
-    """Whether a read without a scope covers the whole store, as for a program that opened it without a directory."""
+    """Whether a read without a scope covers the whole store, as in a program that opened it without a directory."""
 
     def read_scopes(self, named: ScopeLike = None) -> tuple[str, ...] | None:
-        """The scopes of a read: the named ones and their wider scopes. Without a name, the whole store (None), or the directory's scopes, the
-        user's and global.
+        """The scopes of a read: the named ones and their wider scopes.
+
+        Without a name: the whole store (None), or the directory's scopes, the user's and global.
         """
         names = _tuple(named)
         if names is None:
@@ -71,7 +76,7 @@ class ScopeResolver:
         return None if EVERYWHERE in names else self.scopes_from(names)
 
     def scopes_from(self, scope: ScopeLike) -> tuple[str, ...]:
-        """The scopes a caller sees: those named with the wider ones, or those of the directory."""
+        """The scopes a caller sees: the named ones and their wider scopes, or those of the directory."""
         from engram.store.scopes import scopes_seen
 
         if scope is not None:
@@ -160,12 +165,12 @@ def _tuple(value: Sequence[str] | str | None) -> tuple[str, ...] | None:
 
 
 def without_time_filters(filters: Filters) -> Filters:
-    """The filters without those that change over time: what passed then may not pass today."""
+    """The filters without those whose result changes over time: what passed then may not pass today."""
     return replace(filters, statuses=None, valid_at=None, as_of=False)
 
 
 def was_current(memory: Memory, filters: Filters) -> bool:
-    """Whether a memory, as it was at `known_at`, was visible, and current at the moment asked about."""
+    """Whether a memory, as it was at `known_at`, was visible and current at the moment asked about."""
     if not is_scope_visible(filters.scopes, memory.scope) or not _was_known(memory, filters.known_at):
         return False
     moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
@@ -177,7 +182,9 @@ def _was_known(memory: Memory, known_at: datetime | None) -> bool:
 
 
 def is_selected(filters: Filters, memory: Memory) -> bool:
-    """Whether a memory has what the filters ask for, whatever its status and validity; the store asks the same of what it searches."""
+    """Whether a memory matches the filters, ignoring its status and validity; the store uses the same test in
+    searches.
+    """
     tags = {tag.lower() for tag in memory.tags}
     return (
         "memory" in filters.kinds
@@ -201,7 +208,7 @@ def _is_from(moment: datetime | None, filters: Filters) -> bool:
 
 
 def list_memories(store: Store, filters: Filters, limit: int | None, offset: int) -> list[Memory]:
-    """Memories, newest first; with `known_at` as they were then."""
+    """Memories, newest first; with `known_at`, as they were then."""
     if filters.known_at is None:
         return store.listing(filters, limit, offset)
     images = store.known_at(filters.known_at)
@@ -217,12 +224,15 @@ def _is_listed(memory: Memory, filters: Filters) -> bool:
 MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
 RETRIEVER_CANDIDATES = 60
-"""Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
+"""Candidates per retriever, enough that no document that could still reach the first ten is cut."""
 WEIGHED, SPARE, SPARE_SHARE, MIN_WEIGHED = 2, 10, 3, 20
-"""How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
-others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed because `likeness` compares them with one another."""
+"""How many hits to weigh: the limit times `WEIGHED`, but at least `MIN_WEIGHED` and at most the limit plus the larger
+of `SPARE` and the limit divided by `SPARE_SHARE`. State, feedback and confidence can lift a hit past others. `recall`
+reads 30 hits and shows ten; weighing 60 for them instead of 40 put no more right memories first. At least 20 are
+weighed because `likeness` compares them with one another.
+"""
 Windows: TypeAlias = Sequence[tuple[float, float]]
-"""Time spans a question names: since, until, in seconds."""
+"""Time spans that a question names, as (since, until) in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,25 +246,27 @@ class SearchQuery:
     filters: Filters = field(default_factory=Filters)
     explain: bool = False
     wordings: tuple[str, ...] = ()
-    """The question in other words, as the calling agent would ask it, too; what any of them finds is an answer."""
+    """Other wordings of the question from the calling agent; a hit for any of them is an answer."""
     narrowed: bool = False
-    """Whether the caller's filters decide where to search; then the question's intent does not."""
+    """Whether the caller's filters decide where to search, instead of the question's intent."""
     min_relevance: float = 0.0
-    """Hits with a lower relevance are left out before the limit cuts."""
+    """The relevance below which hits are left out before the limit cuts."""
     elsewhere: bool = False
-    """Whether an answer counts what other projects know."""
+    """Whether to count matches in other projects."""
     outdated: bool = False
     """Whether to include stale and expired memories, and to rank outdated ones as if they were current."""
     folding: bool = False
     """Whether to leave out an event if a memory extracted from it is found."""
     everything: bool = False
-    """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
+    """Whether to return everything that passes the filters, whatever its content; each such hit has relevance 1."""
     question: str = ""
-    """The whole question, to compare memories with, if the text is only its subject."""
+    """The whole question, to compare memories with, if `text` is only its subject."""
     task: str = ""
-    """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
+    """The task at hand in the user's words, so that memories are also found by their situations; "" to search only for
+    the text.
+    """
     purpose: str = "the question"
-    """What the search is for, as a trace shows it."""
+    """The purpose of the search, as a trace shows it."""
     original: str = ""
     """The untranslated question, if the text is a translation; both are searched."""
     terms: tuple[str, ...] = ()
@@ -262,14 +274,16 @@ class SearchQuery:
     vector: "Vectors | None" = None
     """The question's embedding; None in keyword mode and without an embedder."""
     task_vector: "array[float] | None" = None
-    """That of the task."""
+    """The embedding of the task."""
     windows: Windows = ()
-    """The time spans its dates name."""
+    """The time spans that the question's dates name."""
     known_then: Mapping[int, Memory | None] = field(default_factory=dict)
-    """For `known_at`: the memories that changed since, as they were then, by number; None for one not yet known."""
+    """For `known_at`: by number, the memories that changed since, as they were then; None for one that was not yet
+    known.
+    """
 
     def validate(self) -> "SearchQuery":
-        """The query itself; raises `InvalidInput` where a field has no valid value."""
+        """Return the query; raises `InvalidInput` if a field has an invalid value."""
         if self.mode not in MODES:
             raise InvalidInput(f"Unknown mode {self.mode!r}; choose hybrid, semantic or keyword.")
         if self.fusion not in FUSIONS:
@@ -282,7 +296,7 @@ class SearchQuery:
         return self
 
     def in_english(self) -> "SearchQuery":
-        """The query with its texts translated, if they are in a known other language."""
+        """The query with its texts translated, if they are in another known language."""
         text = translate(self.text)
         if text == self.text or self.original:
             return self
@@ -300,27 +314,29 @@ class SearchQuery:
 
     @property
     def is_in_context(self) -> bool:
-        """Whether documents are ranked by all the evidence, not by a retriever's order."""
+        """Whether documents are ranked by all the evidence, not by the order of one retriever."""
         return self.mode == "hybrid" and self.fusion != "rrf"
 
     @property
     def lexical_terms(self) -> tuple[str, ...]:
-        """The terms the keyword index is searched for; none in semantic mode."""
+        """The terms to look up in the keyword index; none in semantic mode."""
         return () if self.mode == "semantic" else self.terms
 
     @property
     def store_query(self) -> Query:
-        """What the store's retrievers are asked."""
+        """The query for the store's retrievers."""
         return Query(self.lexical_terms, self.vector, max(RETRIEVER_CANDIDATES, self.limit * WEIGHED), self.task_vector)
 
     @property
     def store_filters(self) -> Filters:
-        """What the store filters by; with `known_at` without what changes over time, which `Searcher` checks itself."""
+        """The filters the store applies; with `known_at`, without those that change over time, which `Searcher` checks
+        itself.
+        """
         return self.filters if self.filters.known_at is None else without_time_filters(self.filters)
 
     @property
     def rank_limit(self) -> int:
-        """How many ranked documents to weigh; with `known_at` more, since some were not known yet."""
+        """How many ranked documents to weigh; more with `known_at`, because some were not known yet."""
         spare = max(SPARE, self.limit // SPARE_SHARE)
         return (
             self.store_query.limit * 2
@@ -330,7 +346,7 @@ class SearchQuery:
 
     @property
     def known_memories(self) -> dict[int, Memory]:
-        """The memories of `known_then` that were known."""
+        """The memories of `known_then` that were known at that time."""
         return {n: memory for n, memory in self.known_then.items() if memory is not None}
 
 

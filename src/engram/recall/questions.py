@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_TOPICS = 4
 MAX_TOPICS_CHARACTERS = 400
-"""A longer text tells a story; its sentences are not topics."""
+"""A longer text is a narrative; its sentences are not topics."""
 MAX_LIST_WORDS = 10
 """Words of a question that only lists things."""
 _SENTENCE = re.compile(r"[?;!] |\?$|\. (?=[A-Z])")
@@ -320,7 +320,7 @@ def _substitute(question: str, covered: set[str], entity: str) -> str:
 
 MOST_QUERIES = 8
 Permute = Callable[[str, int], Sequence[str]]
-"""Other wordings of a question, at most so many."""
+"""Returns other wordings of a question, at most the given number."""
 _ASKING = frozenset(
     [
         "what",
@@ -417,7 +417,7 @@ Refine = Callable[[ParsedQuestion, datetime], ParsedQuestion]
 
 
 def model_refiner(model: "LanguageModel") -> Refine:
-    """A refinement by a language model, for questions whose intent is uncertain. Where it fails, the first parse stays."""
+    """A refinement by a language model, for questions whose intent is uncertain. If it fails, the first parse stays."""
     from engram.llm.schemas import QuestionReading
 
     def refine(question: ParsedQuestion, at: datetime) -> ParsedQuestion:

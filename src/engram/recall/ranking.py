@@ -28,24 +28,26 @@ if TYPE_CHECKING:
     from engram.recall.query import RetrievedQuery, SearchQuery
 
 MAX_SESSIONS_READ = 60
-"""Sessions read whole for one question: those whose turns scored best."""
+"""Sessions read whole for one question: those with the best-scoring turns."""
 MAX_JUDGED_DOCUMENTS = 48
-"""Standalone documents ranked for one question: the best by either retriever's raw score."""
+"""Standalone documents ranked for one question: the best by the raw score of either retriever."""
 MAX_WHOLE_SESSION = 1_000
-"""The longest session that is read whole; of a longer one only the neighbourhood of candidates is read."""
+"""The longest session that is read whole; in a longer one, only the neighbourhood of candidates is read."""
 MIN_WORDING_RELEVANCE = 0.001
-"""What a wording that does not find a document says of its relevance."""
+"""The relevance a wording contributes for a document it does not find."""
 MATCH_POWER = 3
-"""The power of the power mean over a document's matches by several wordings. Among 916 sessions, the first five contain all answers for .75 of LongMemEval's
-questions, against .69 with the mean and .68 with the maximum; 4 does as well."""
+"""The power of the power mean over a document's matches by several wordings. Among 916 sessions, the first five contain
+all answers for .75 of LongMemEval's questions, compared with .69 for the mean and .68 for the maximum; a power of 4
+does as well.
+"""
 NEIGHBOUR_POSITIONS = 2
-"""Positions read on either side of a candidate there: turns farther away contribute little."""
+"""Positions read on either side of a candidate in a longer session; turns farther away contribute little."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedDocument:
-    """A ranked document: its match (of ten), the parts that sum to it, which retriever found it at which rank, the raw scores, and
-    the probability that it is about the question.
+    """A ranked document: its match (of ten), the parts that add up to it, the rank by each retriever that found it, the
+    raw scores, and the probability that it is about the question.
     """
 
     n: int
@@ -57,16 +59,16 @@ class RankedDocument:
     wording: str = ""
     """The wording of the question that it matches best; "" for the question itself."""
     evidence: "Floats | None" = field(default=None, compare=False, repr=False)
-    """What the relevance was judged from; None if nothing was."""
+    """The evidence from which the relevance was computed; None if there is none."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts that sum to the match, by name."""
+        """The parts that add up to the match, by name."""
         return tuple(Part(name, value) for name, value in self.shares.items())
 
 
 JudgedPassage: TypeAlias = "tuple[float, Floats | None]"
-"""The relevance of a passage, and the evidence it was judged from."""
+"""The relevance of a passage, and the evidence it was computed from."""
 
 
 def rank(store: PassageReader, asked: "Sequence[RetrievedQuery]") -> list[list[RankedDocument]]:
@@ -78,8 +80,9 @@ def rank(store: PassageReader, asked: "Sequence[RetrievedQuery]") -> list[list[R
 
 
 def join_readings(*readings: Sequence[RankedDocument]) -> list[RankedDocument]:
-    """Join the rankings of one question in two languages. Each document keeps the reading in which it is more relevant, and a reading
-    counts as much as its best document.
+    """Join the rankings of one question in two languages.
+
+    Each document keeps the reading in which it is more relevant, and each reading is weighted by its best document.
     """
     from engram.recall.relevance import as_match
 
@@ -96,7 +99,7 @@ def join_readings(*readings: Sequence[RankedDocument]) -> list[RankedDocument]:
 
 
 def _rank_in_context(store: PassageReader, asked: "Sequence[RetrievedQuery]") -> list[list[RankedDocument]]:
-    """A ranking for each wording, of what any of them found; it is read once."""
+    """A ranking for each wording of the documents that any of them found; the documents are read once."""
     placed, judged = judge(store, asked)
     if not placed:
         return [[] for _ in asked]
@@ -175,7 +178,7 @@ def fuse_relevance(best_first: Sequence[float], count: int) -> float:
 def _best_judged(
     placed: Sequence[IndexedPassage], judged: "JudgedEvidence", query: "SearchQuery"
 ) -> "tuple[dict[int, Mapping[str, float]], Integers]":
-    """The best documents by their evidence, with its parts, and their rows among those read."""
+    """The best documents by their evidence, with the parts of their scores and their rows among the documents read."""
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
@@ -207,7 +210,7 @@ def _relevance_in_context(
     judged: "Sequence[JudgedEvidence]",
     rows: "Sequence[Integers]",
 ) -> list[dict[int, JudgedPassage]]:
-    """For each wording the relevance of its rows, from the same passages; by their place in the order."""
+    """For each wording the relevance of its rows, computed from the same passages, by position in the order."""
     from engram.recall.relevance import RelevanceQuery, judge_passages
 
     passages, is_bundled = judged[0].passages, _is_bundled(store)
@@ -232,7 +235,7 @@ def _with_evidence(relevance: "Floats", evidence: "Floats | None") -> list[Judge
 def _relevance_alone(
     store: PassageReader, candidates: Candidates, query: "SearchQuery", numbers: Sequence[int]
 ) -> dict[int, JudgedPassage]:
-    """The same for the order of a single retriever: each document by itself, without its neighbours."""
+    """The same for the order of a single retriever, with each document by itself and without its neighbours."""
     import numpy as np
 
     from engram.recall.coverage import match_words
@@ -252,7 +255,7 @@ def _relevance_alone(
 
 
 def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integers") -> "Floats":
-    """Cosines of the question and the wanted passages by the bundled model, made of their words' vectors."""
+    """The bundled model's cosines of the question and the wanted passages, computed from the vectors of their words."""
     import numpy as np
 
     from engram.embedding.static import StaticEmbedder
@@ -271,7 +274,7 @@ def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integ
 
 
 def _is_bundled(store: PassageReader) -> bool:
-    """Whether the store's vectors are the bundled model's."""
+    """Whether the store's vectors come from the bundled model."""
     from engram.embedding.static import NAME
 
     return store.embedder_name() == NAME
@@ -292,7 +295,7 @@ def _scale_parts(
     lists: Mapping[str, Sequence[tuple[int, float]]],
     relevance: Mapping[int, JudgedPassage],
 ) -> list[RankedDocument]:
-    """The ranked documents, with their parts scaled so that the first one gets the full score."""
+    """The ranked documents, with their parts scaled so that the first document gets the full score."""
     found_by: dict[int, dict[str, int]] = {n: {} for n in parts}
     raw: dict[int, dict[str, float]] = {n: {} for n in parts}
     for name, found in lists.items():
@@ -308,7 +311,7 @@ def _scale_parts(
 
 
 def scale_matches(ranking: Sequence[RankedDocument], shares: Sequence[Mapping[str, float]]) -> list[RankedDocument]:
-    """Give each ranked document new parts, scaled so that the best match gets the full score."""
+    """Recompute the parts of each ranked document, scaled so that the best match gets the full score."""
     return [
         RankedDocument(
             ranked.n,
@@ -325,7 +328,7 @@ def scale_matches(ranking: Sequence[RankedDocument], shares: Sequence[Mapping[st
 
 
 def scaled_to_best(shares: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-    """Parts of matches, scaled so that those of the best sum to the full score."""
+    """The parts of matches, scaled so that those of the best add up to the full score."""
     best = max((sum(each.values()) for each in shares), default=0.0)
     scale = RELEVANCE_SCALE / best if best > 0 else 0.0
     return [{name: value * scale for name, value in each.items()} for each in shares]
@@ -334,7 +337,9 @@ def scaled_to_best(shares: Sequence[Mapping[str, float]]) -> list[dict[str, floa
 def judge(
     store: PassageReader, asked: "Sequence[RetrievedQuery]"
 ) -> "tuple[list[IndexedPassage], list[JudgedEvidence]]":
-    """Every document considered, and for each wording the evidence of all of them; nothing if there are no documents."""
+    """Every document considered, and the evidence of all of them for each wording; nothing if there are no
+    documents.
+    """
     from engram.recall.fusion import evidence_of_each
     from engram.recall.passages import Passage, Passages, truncate_fields
 
@@ -379,7 +384,9 @@ def _read_passages(
 def _ranges(
     parents: Sequence[str], stands: Sequence[DocumentPosition], near: Sequence[DocumentPosition]
 ) -> list[PassageRange]:
-    """What to read: a conversation whole; of a long ledger or document only the neighbourhood of the best candidates."""
+    """The ranges to read: a whole conversation, or the neighbourhood of the best candidates in a long ledger or
+    document.
+    """
     lasts = {stand.parent: stand.last for stand in stands}
     whole = [PassageRange(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= MAX_WHOLE_SESSION]
     parts: list[PassageRange] = []
@@ -393,8 +400,10 @@ def _ranges(
 
 
 def _groups(placed: Sequence[IndexedPassage]) -> list[str]:
-    """The session each passage is ranked in. Where a ledger was read in parts, each part is a session of its own: passages that
-    are not adjacent are not neighbours.
+    """The session in which each passage is ranked.
+
+    If a ledger was read in parts, each part is a session of its own, because passages that are not adjacent are not
+    neighbours.
     """
     groups: list[str] = []
     before: IndexedPassage | None = None
@@ -422,7 +431,9 @@ def _best_found(lists: Sequence[Sequence[tuple[int, float]]]) -> list[int]:
 
 
 def _best_standalone(alone: list[int], worthiest: Sequence[int], query: "SearchQuery") -> list[int]:
-    """The best standalone documents: they are ranked by the same words and vectors that found them, so the first will do."""
+    """The best standalone documents. The same words and vectors that found them rank them, so the first ones are
+    enough.
+    """
     most = max(MAX_JUDGED_DOCUMENTS, query.rank_limit)
     if len(alone) <= most or query.known_memories:
         return alone
@@ -462,7 +473,7 @@ def shared_lexicon(*, alike: bool) -> "Lexicon":
 
 
 def with_excerpts(hits: "Hits", terms: Sequence[str]) -> None:
-    """Give each long hit the excerpt that is about the question."""
+    """Add to each long hit its excerpt about the question."""
     from engram.recall.passages import add_excerpts
 
     add_excerpts(hits, terms, shared_lexicon(alike=True))

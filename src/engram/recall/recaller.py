@@ -1,4 +1,6 @@
-"""`recall` and `inject`: search what the caller may see, record the use, phrase the result for a reader or a prompt, and compose an answer in sentences."""
+"""`recall` and `inject`: search what the caller may see, record the use, format the result, and compose an answer in
+sentences.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -46,18 +48,18 @@ ELSEWHERE = "In other projects (give the scope to see them):"
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer to a question: how it was interpreted, the hits, and the hits as text."""
+    """The answer to a question: the parsed question, the hits, and the hits as text."""
 
     question: str
     hits: Hits
-    """The hits about the question; empty where nothing is known."""
+    """The hits about the question; empty if nothing is known."""
     text: str
-    """The hits as lines and then each other part under its heading, or a sentence saying that nothing is known."""
+    """The hits as lines, then each other part under its heading; or a sentence saying that nothing is known."""
     warnings: tuple[str, ...] = field(default=())
     intent: str = "current"
     """current, historical, event or lineage."""
     window: Window | None = None
-    """The time asked about, half-open; None where there is none."""
+    """The time asked about, half-open; None if there is none."""
     understood: ParsedQuestion | None = None
     """The parsed question, and the words that decided it."""
     answer: str = ""
@@ -65,7 +67,7 @@ class Recall:
     trace: "Trace | None" = None
     """How the answer was found, if `explain` was set."""
     parts: AnswerParts = field(default_factory=AnswerParts)
-    """What matches besides the hits."""
+    """The matches besides the hits."""
 
     @property
     def possible(self) -> Hits:
@@ -74,12 +76,12 @@ class Recall:
 
     @property
     def unconfirmed(self) -> Hits:
-        """Statements about it that wait for review."""
+        """Matching statements that wait for review."""
         return self.parts.unconfirmed
 
     @property
     def older(self) -> Hits:
-        """What was known about it and is superseded, archived or stale; `note` says until when."""
+        """Matches that are superseded, archived or stale; `note` says until when they were current."""
         return self.parts.older
 
     @property
@@ -102,7 +104,7 @@ class Recaller:
     clock: Callable[[], datetime]
     refine: "Callable[[ParsedQuestion, datetime], ParsedQuestion] | None" = None
     zone: tzinfo = SYSTEM
-    """The zone in which questions are read."""
+    """The zone for the times in questions."""
 
     def recall(self, query: SearchQuery, session: str = "", at: datetime | None = None) -> Recall:
         """Answer a question and record the use of the hits about it."""
@@ -119,7 +121,7 @@ class Recaller:
         question = parse(query.text, moment) if query.narrowed else self.parse_question(asked, moment)
         searcher = self.searcher.for_recall(explain=query.explain)
         floor, query = query.min_relevance, replace(query.validate(), min_relevance=0.0)
-        # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
+        # With `known_at`, past versions are embedded here, which may be slow, so no read transaction stays open.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             answer = self._answer(searcher, question, query, floor)
             if topics := split_topics(query.text):
@@ -147,7 +149,7 @@ class Recaller:
         return follow_entities(searcher, query, answer, floor) if is_current else answer
 
     def parse_question(self, text: str, at: datetime) -> ParsedQuestion:
-        """The parsed question; a language model refines it where one is configured and answers sensibly."""
+        """The parsed question, refined by a language model if one is configured and its answer is usable."""
         question = parse(translate(text), at)
         if self.refine is None:
             return question
@@ -156,7 +158,9 @@ class Recaller:
     def inject(
         self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = INJECT_FLOOR
     ) -> Injection:
-        """Choose what the task needs and record it as injected. Raises `InvalidInput` for a budget that is too small."""
+        """Choose the memories the task needs and record them as injected. Raises `InvalidInput` for a budget that is
+        too small.
+        """
         if type(budget) is not int:
             raise InvalidInput(f"budget {budget!r:.40} must be a whole number of tokens")
         if budget < MIN_BUDGET:
@@ -196,7 +200,7 @@ class Recaller:
         return spread(scored, fetch, self.store.links_to, {hit.id for hit in hits}, now)
 
     def record_use(self, kind: str, ids: Sequence[str], session: str = "") -> str:
-        """Note that memories were used; returns a warning where the store cannot be written, or ""."""
+        """Record that memories were used; returns a warning if the store cannot be written, otherwise ""."""
         if not ids:
             return ""
         try:
@@ -221,12 +225,12 @@ def part_lines(parts: AnswerParts, zone: tzinfo | None) -> list[tuple[str, list[
 
 
 def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> str:
-    """Hits as lines; with their days in the zone, unless the question is about now."""
+    """Hits as lines, with dates in the zone unless the question is about now."""
     return "\n".join(line_of(hit, dated=intent != "current", zone=zone) for hit in hits)
 
 
 def line_of(hit: Hit, *, dated: bool = False, zone: tzinfo | None = None) -> str:
-    """A hit as one line: its id and type, the quoted text, and the day of a session's summary."""
+    """A hit as one line: its id and type, the quoted text, and the date if it is a session's summary."""
     dated = dated or is_summary(hit)
     return f"{label_of(hit)}: {quote_text(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
 
@@ -237,7 +241,7 @@ def is_summary(hit: Hit) -> bool:
 
 
 def newest_summaries_first(hits: Sequence[Hit]) -> list[Hit]:
-    """Reorder the session summaries among the hits, newest first, because an older one may be outdated."""
+    """Reorder the session summaries among the hits, newest first, because older ones may be outdated."""
     summaries = iter(sorted(filter(is_summary, hits), key=_moment_of, reverse=True))
     return [next(summaries) if is_summary(hit) else hit for hit in hits]
 
@@ -256,7 +260,9 @@ def label_of(hit: Hit) -> str:
 
 
 def remark_of(hit: Hit, *, dated: bool, zone: tzinfo | None = None) -> str:
-    """The remarks after a hit's text, in brackets: that it is evidence only, a caveat, when it was true or happened."""
+    """The remarks after a hit's text, in brackets: whether it is only evidence, a caveat, and when it was true or
+    happened.
+    """
     remarks = [
         part for part in (EVIDENCE if is_read(hit) else "", hit.note, time_of(hit, zone) if dated else "") if part
     ]
@@ -266,15 +272,15 @@ def remark_of(hit: Hit, *, dated: bool, zone: tzinfo | None = None) -> str:
 Composer = Callable[[str, str], tuple[str, list[str]]]
 """Answers a question from lines of memories, with the ids of the lines it used."""
 MAX_QUOTED_MEMORIES = 3
-"""Memories that an answer without a model quotes; a history quotes all of them."""
+"""The maximum number of memories quoted in an answer without a model; a history quotes all of them."""
 QUOTED_SCORE_SHARE = 0.75
-"""The share of the best score from which another hit belongs to the answer."""
+"""The share of the best score from which another hit is part of the answer."""
 UNKNOWN = "Nothing that is known answers the question."
 UNSURE = "No memory clearly answers the question; see the other parts of the answer."
 
 
 def model_composer(model: "LanguageModel") -> Composer:
-    """A composer that asks a model; the question and the lines go in as data."""
+    """A composer that asks a model; the question and the lines are passed as data."""
     from engram.llm.schemas import ComposedAnswer
 
     def answer(question: str, known: str) -> tuple[str, list[str]]:
@@ -285,7 +291,7 @@ def model_composer(model: "LanguageModel") -> Composer:
 
 
 def compose_cited_answer(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
-    """The answer, and a warning or "". Where the model fails, the memories are quoted instead."""
+    """The answer, and a warning or "". If the model fails, the memories are quoted instead."""
     if not recall.hits:
         return "", UNKNOWN if recall.text == NOTHING_KNOWN else UNSURE
     if ask is None:

@@ -1,4 +1,7 @@
-"""How likely a hit is about the question, and how likely it answers it: two calibrated probabilities, the second by what kind of value is asked for and stated."""
+"""Estimates two calibrated probabilities: that a hit is about the question, and that it answers it.
+
+The second also compares the kind of value asked for with the values the hit states.
+"""
 
 import math
 import re
@@ -45,18 +48,18 @@ __all__ = [
 TYPES = ("money", "count", "measure", "time", "place", "person", "reason", "contact", "name", "colour")
 _STATED = ("money", "measure", "time", "place", "person", "reason", "contact", "colour")
 PARTIAL_TYPE_MATCH = 0.5
-"""What a value counts that may be of the type asked for: a number without its unit."""
+"""How much a value counts that may have the type asked for, such as a number without its unit."""
 MAX_CACHED_PASSAGES = 2_048
-"""Passages of which a process keeps what they state, some 3 MB."""
+"""The number of passages whose stated values a process caches, about 3 MB."""
 _CONTACT_DIGITS = 5
-"""Digits of a number from which it is more likely a telephone number, a code or an account than an amount."""
+"""A number with at least this many digits is more likely a telephone number, a code or an account than an amount."""
 _WORD = lazy_pattern(r"[^\W_]+")
 _HEAD = lazy_pattern(
     r"\w['’]s\s+(\w+(?:\s+\w+)?)"
     r"|\b(?:what|which)\s+((?!is\b|are\b|was\b|were\b|do\b|does\b|did\b|has\b|can\b|should\b)\w+)"
     r"|\b(?:the|of) (\w+) of\b|^(\w+(?: \w+)?) (?:of|for|at|on) ",
 )
-"""What is asked for: the noun after an owner ("Ada's age"), after "what" or "which", or before "of"."""
+"""The noun asked for: after an owner ("Ada's age"), after "what" or "which", or before "of"."""
 
 
 @lru_cache(maxsize=256)
@@ -64,7 +67,7 @@ def find_asked_types(question: str) -> tuple[bool, ...]:
     """Whether a question asks for a value of each type.
 
     "What is Halcyon's fax number?" shares its name with every statement about Halcyon, but only one with a number can
-    answer it. The types are evidence for the trees of `judge_passages`, which learn what a missing value says.
+    answer it. The types are evidence for the trees of `judge_passages`, which learn how much a missing value matters.
     """
     text = f" {' '.join(_WORD.findall(question.lower()))} "
     return tuple(any(phrase in text for phrase in _asking(name)) for name in TYPES)
@@ -72,23 +75,24 @@ def find_asked_types(question: str) -> tuple[bool, ...]:
 
 @lru_cache(maxsize=256)
 def find_head_terms(question: str) -> frozenset[str]:
-    """The index terms of what a question asks for, without its owner."""
+    """The index terms of the thing a question asks for, without its owner."""
     found = [part for match in _HEAD.finditer(question.lower()) for part in match.groups() if part]
     return frozenset(term for part in found for term in query_terms(part))
 
 
 class _Stated(NamedTuple):
-    """What a passage states, whatever the question is."""
+    """The types of the values a passage states, independent of the question."""
 
     kinds: int
-    """The types of its words, a bit for each, without those of its numbers."""
+    """The types of its words, one bit each, without those of its numbers."""
     numbers: dict[str, int]
     """The types of each of its numbers."""
     names: frozenset[str]
 
 
 def measure_stated_types(statement: Collection[str], about: Collection[str], asked: frozenset[str]) -> list[float]:
-    """How far a passage states a value of each type that the question does not contain, from 0 to 1; then how many names and numbers it adds.
+    """How far a passage states a value of each type that the question lacks, from 0 to 1; then how many names and
+    numbers it adds.
 
     `statement` and `about` are the index terms of the passage and of its entities, `asked` those of the question.
     """
@@ -118,7 +122,7 @@ def measure_stated_types(statement: Collection[str], about: Collection[str], ask
 
 @lru_cache(maxsize=MAX_CACHED_PASSAGES)
 def _read_stated(statement: frozenset[str], about: frozenset[str]) -> _Stated:
-    """What a passage states; every wording of a question asks for it again."""
+    """The types of a passage's values, cached because every wording of a question needs them."""
     kinds, numbers = 0, dict[str, int]()
     for term in statement:
         kind = _kinds(term)
@@ -139,7 +143,7 @@ _NUMBER_BIT = 1 << len(_STATED)
 
 @lru_cache(maxsize=20_000)
 def _kinds(term: str) -> int:
-    """The types that an index term states, a bit for each, and whether it is a number."""
+    """The types that an index term states, one bit each, and whether it is a number."""
     found = _type_bits().get(term, 0)
     digits = sum(map(str.isdigit, term))
     if digits:
@@ -171,37 +175,38 @@ def _number_words() -> frozenset[str]:
 
 ANSWERABILITY_FILE = Path(__file__).with_name("answerability.npz")
 NOT_ASKED = -1.0
-"""The evidence of a type, or of a head, that the question does not ask for."""
+"""The evidence value for a type, or a head, that the question does not ask for."""
 EVIDENCE = (
     *TYPES, "names_added", "numbers_added", "types_asked", "least_stated", "mean_stated", "head_covered", "head_alike", "head_in_store",
     "head_size", "covered_by_rarity", "alike_by_rarity", "unseen_lacking", "unseen_alike", "unseen", "rarest_covered", "rarest_lacking",
     "least_alike", "lacking_alike",
 )  # fmt: skip
-"""What `measure_answerability` says of each passage, in this order."""
+"""The values that `measure_answerability` returns for each passage, in this order."""
 
 
 class ComparedMemory(NamedTuple):
     """A memory compared with a question."""
 
     evidence: Floats
-    """That of relevance, then `EVIDENCE`."""
+    """The evidence of its relevance, then `EVIDENCE`."""
     odds: float
     """The log odds of its relevance by words."""
     like: float
-    """Its likeness."""
+    """Its likeness to the question."""
 
 
 def measure_answerability(
     query: SearchQuery, candidates: Candidates, exact: Floats, near: Floats, passages: Passages, wanted: Integers
 ) -> Floats:
-    """(wanted x EVIDENCE) what each passage has of what the question asks for.
+    """(wanted x EVIDENCE) evidence of whether each passage has the thing the question asks for.
 
-    `exact` and `near` (terms x wanted) say whether and how nearly a passage contains each term, `candidates` how many documents of the store do.
+    `exact` and `near` (terms x wanted) say whether and how closely a passage contains each term; `candidates` has the
+    number of documents in the store for each term.
 
-    `judge_passages` measures how much of the question a passage contains. That is much even if only the detail asked for is
-    missing: the store knows Halcyon's e-mail address, the question asks for the fax number. The evidence here is what
-    is left over: the terms of the question that the memory lacks, how rare they are in this store, whether the head of
-    the question is among them, and whether the memory states a value of the type asked for. Small trees
+    `judge_passages` measures how much of the question a passage contains. That is much even if only the detail asked
+    for is missing: the store knows Halcyon's e-mail address, the question asks for the fax number. This function
+    measures the rest: the terms of the question that the memory lacks, how rare they are in this store, whether the
+    head of the question is among them, and whether the memory states a value of the type asked for. Small trees
     (training/train_answerability.py) turn both and the likeness into a probability.
     """
     counts = np.array([candidates.frequency.get(term, 0) for term in query.terms], dtype=np.float32)
@@ -254,7 +259,7 @@ def _measure_terms(query: SearchQuery, counts: Floats, total: int, exact: Floats
 
 
 def answer_rows(question: str, compared: Sequence[ComparedMemory], usual: float) -> Floats:
-    """The input of the trees: a row for each memory. `usual` is the usual likeness for the question."""
+    """The input of the trees, a row for each memory. `usual` is the usual likeness for the question."""
     words = len(question.split())
     if not compared:
         return np.zeros((0, 0), dtype=np.float32)
@@ -264,7 +269,7 @@ def answer_rows(question: str, compared: Sequence[ComparedMemory], usual: float)
 
 
 def answer_probabilities(rows: Floats) -> list[float]:
-    """How likely each memory answers the question."""
+    """The probability that each memory answers the question."""
     found: list[float] = _answerability_trees()(rows).tolist()
     return found
 
@@ -278,10 +283,10 @@ def _answerability_trees() -> Trees:
 NONE_KNOWN = 0.02
 """The relevance of every passage for a question without a single index term."""
 NEIGHBOURS = 2
-"""Turns on either side whose words count: an answer rarely repeats the question."""
+"""Turns on either side whose words count, because an answer rarely repeats the question."""
 _LEAST_ODDS = 0.001
 _IN_MATCH = 3.0
-"""What the log odds of relevance count beside the evidence, which is of ten, in the order of memories."""
+"""The weight of the log odds of relevance in the order of memories; the other evidence is on a scale of ten."""
 FEATURES = (
     "covered", "alike", "least", "least_two", "weightiest", "said", "asked", "missing", "meaning", "names_missing",
     "names_said", "rest_covered", "rest_alike", "rest_best", "only_names", "time_told", "time_missing", "number_told",
@@ -318,28 +323,27 @@ def _times() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class RelevanceQuery:
-    """A question, or one of its wordings, and the passages whose relevance is asked for."""
+    """A question, or one of its wordings, and the passages whose relevance is wanted."""
 
     query: SearchQuery
     candidates: Candidates
-    """What the retrievers found, with the number of documents that contain each term."""
+    """The candidates of the retrievers, with the number of documents that contain each term."""
     known: WordMatches
-    """What each word of the passages counts for each of the query's terms."""
+    """How much each word of the passages counts for each of the query's terms."""
     cosines: Floats
-    """Of the question and the wanted passages, by the bundled model."""
+    """The bundled model's cosines of the question and the wanted passages."""
     wanted: Integers
 
 
 def judge_passages(asked: Sequence[RelevanceQuery], passages: Passages) -> list[tuple[Floats, Floats | None]]:
-    """For each question, how likely each passage it wants is about it, and a row of evidence for each, from which memories are judged again
-    (`answerability`).
+    """For each question, the probability that each wanted passage is about it, and a row of evidence for each.
 
-    The order of hits uses all the evidence of a search (`fusion`), on a scale of that search. Relevance depends on the
-    question and one passage alone: which of the question's words its best excerpt contains, literally or by similarity,
-    how informative each is, how close the two are in meaning, whether the names agree and whether it has what is asked
-    for (a time, a number); for a turn also which of the words its neighbours contain. A hundred and twenty small trees
-    turn that into a probability; training/train_relevance.py trains them on questions of many writers, some of which
-    nothing answers.
+    The evidence is used to judge memories again (`answerability`). The order of hits uses all the evidence of a search
+    (`fusion`), on a scale of that search. Relevance depends on the question and one passage alone: which of the
+    question's words its best excerpt contains, literally or by similarity, how informative each is, how close the two
+    are in meaning, whether the names agree, and whether it has the kind of value asked for (a time, a number); for a
+    turn, also which of the words its neighbours contain. A hundred and twenty small trees turn that into a probability;
+    training/train_relevance.py trains them on questions of many writers, some of which nothing answers.
     """
     readable = [each for each in asked if each.query.terms and len(each.wanted)]
     rows = evidence_of_each(readable, passages)
@@ -362,7 +366,7 @@ def probabilities_of(rows: Floats) -> Floats:
 
 
 def as_match(relevance: float) -> float:
-    """A relevance as a part of the match, from 0 up."""
+    """A relevance as a part of the match, at least 0."""
     return _IN_MATCH * (log_odds(relevance) - log_odds(_LEAST_ODDS))
 
 
@@ -373,8 +377,9 @@ def log_odds(probability: float) -> float:
 
 
 def evidence_of_each(asked: Sequence[RelevanceQuery], passages: Passages) -> list[Floats]:
-    """For each question (wanted x evidence) the input of the trees, which is `FEATURES`, then what `answerability` measures. The passages are
-    read once.
+    """For each question, the input of the trees (wanted x evidence): `FEATURES`, then the values of `answerability`.
+
+    The passages are read once.
     """
     if not asked:
         return []
@@ -468,14 +473,14 @@ def _name_mask(question: str, terms: Sequence[str]) -> "np.ndarray":
 
 @dataclass(frozen=True, slots=True)
 class _Excerpts:
-    """(terms x excerpts) whether an excerpt says each term, and how nearly."""
+    """(terms x excerpts) whether an excerpt contains each term, and how closely."""
 
     exact: Floats
     """By block."""
     near: Floats
 
     def best(self, weights: Floats, rows: slice, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
-        """(terms x wanted) the same for the excerpt of each passage that says most of the question."""
+        """(terms x wanted) the same for the excerpt of each passage that covers most of the question."""
         excerpts, near, exact = passages.excerpts, self.near[rows], self.exact[rows]
         best = excerpts.best(dot(weights, near))[wanted]
         first, last = excerpts.first[best], excerpts.behind[best] - 1
@@ -483,7 +488,7 @@ class _Excerpts:
 
 
 def _read_excerpts(known: WordMatches, mentions: Mentions, passages: Passages, wanted: Integers) -> _Excerpts:
-    """What the excerpts of the wanted passages say."""
+    """The terms that the excerpts of the wanted passages contain."""
     said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
     total = passages.block_total
     picked = np.zeros(len(passages), dtype=bool)
@@ -501,7 +506,7 @@ def _read_excerpts(known: WordMatches, mentions: Mentions, passages: Passages, w
 
 
 def _around(mentions: Mentions, passages: Passages) -> "np.ndarray":
-    """(terms x passages) whether a term is said in a passage or by a neighbour of it."""
+    """(terms x passages) whether a passage or one of its neighbours contains a term."""
     said = np.zeros((mentions.size, len(passages)), dtype=bool)
     said[mentions.terms, passages.places[mentions.words]] = True
     if passages.stand_alone:

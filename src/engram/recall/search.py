@@ -1,4 +1,7 @@
-"""Search: candidates from the store, fused into relevance and weighed into a score that the trace can replay. What several searches of one recall read is read once."""
+"""Search: candidates from the store are fused into a relevance and weighed into a score that the trace can replay.
+
+Records that several searches of one recall need are read once.
+"""
 
 import math
 from collections import Counter
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
 
 
 class SharedReads:
-    """Reads for one recall, and no longer: what others write meanwhile is found by the next recall.
+    """Reads shared by the searches of one recall. They are not kept longer, so that the next recall sees new writes.
 
     It grows by at most a few hundred records for each search.
     """
@@ -75,7 +78,7 @@ class SharedReads:
         self._fused: dict[object, list[RankedDocument]] = {}
 
     def may_have_situations(self) -> bool:
-        """Whether a memory may say when it matters."""
+        """Whether any memory may have a situation."""
         if self._has_situations is None:
             self._has_situations = self._store.may_have_situations()
         return self._has_situations
@@ -99,11 +102,11 @@ class SharedReads:
         return self._corrections[text]
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
-        """What each retriever finds."""
+        """The candidates of each retriever."""
         return self.candidates_of_each([query], filters)[0]
 
     def candidates_of_each(self, queries: Sequence[Query], filters: Filters) -> list[Candidates]:
-        """What each retriever finds for a question and its wordings."""
+        """The candidates of each retriever for a question and its wordings."""
         known = [self._find_candidates(query, filters) for query in queries]
         missing = [query for query, found in zip(queries, known, strict=True) if found is None]
         new = self._store.candidates_of_each(missing, filters) if missing else []
@@ -118,7 +121,9 @@ class SharedReads:
         return None
 
     def rank(self, asked: Sequence[RetrievedQuery]) -> list[list[RankedDocument]]:
-        """The documents ranked for each wording. A search that finds the same with other filters, as most do, takes the ranking of the first one."""
+        """The documents ranked for each wording. Searches that differ only in filters and find the same share one
+        ranking.
+        """
         places, key = asked[0][1].rank_limit, ranking_key(asked)
         known, rankings = self._rankings.get(key, (0, []))
         if known < places:
@@ -126,20 +131,20 @@ class SharedReads:
         return [ranking[:places] for ranking in rankings] if known > places else rankings
 
     def fuse(self, key: object, fuse: Callable[[], list[RankedDocument]]) -> list[RankedDocument]:
-        """The rankings of a key fused, by `fuse` unless that was done before."""
+        """The fused rankings of a key, computed by `fuse` on first use."""
         if key not in self._fused:
             self._fused[key] = fuse()
         return self._fused[key]
 
     def records(self, numbers: Sequence[int]) -> dict[int, StoredRecord]:
-        """Records by document number, without those that are gone."""
+        """Records by document number, without deleted ones."""
         missing = [n for n in numbers if n not in self._records]
         self._records.update((found.n, found) for found in (self._store.get_many(missing) if missing else ()))
         return {n: self._records[n] for n in numbers if n in self._records}
 
 
 def ranking_key(asked: Sequence[RetrievedQuery]) -> object:
-    """What a ranking depends on."""
+    """The values that a ranking depends on."""
     query = asked[0][1]
     # A session is read with turns that need not pass the filters.
     has_sessions = any(stand.parent for candidates, _ in asked for stand in candidates.positions.values())
@@ -154,13 +159,13 @@ def ranking_key(asked: Sequence[RetrievedQuery]) -> object:
 
 
 def _filters_of_turns(filters: Filters) -> Filters:
-    """The filters without those that every turn passes, which is always active and valid."""
+    """The filters without those that every turn passes, since a turn is always active and valid."""
     passes = filters.statuses is None or set(LIVE_STATUSES) <= set(filters.statuses)
     return replace(filters, statuses=None, valid_at=None) if passes and not filters.as_of else filters
 
 
 def _is_same(one: Query, other: Query) -> bool:
-    """Whether two queries are the same; those of one text share their vector."""
+    """Whether two queries are the same. Queries with the same text share their vector."""
     return (one.terms, one.limit, one.task) == (other.terms, other.limit, other.task) and one.vector is other.vector
 
 
@@ -173,7 +178,7 @@ def weigh(
     schema: float = 0.0,
 ) -> tuple[Part, ...]:
     """The parts of a memory's score. `match` runs from 0 to 10."""
-    # Ratings and confidence that came with a document are its own claim: they may lower its score, never raise it.
+    # Ratings and confidence from a document are its own claim: they may lower its score but not raise it.
     most = 1.0 if state.evidence else math.inf
     anchors = anchor_boost(terms, [tokens(anchor.snippet) for anchor in memory.anchors]) if memory.anchors else 0.0
     added = (
@@ -225,7 +230,7 @@ def _is_schema(group: frozenset[str], known: Mapping[str, Memory]) -> bool:
 
 
 def schema_boosts(memories: Sequence[Memory], activated: Iterable[str], now: datetime) -> dict[str, float]:
-    """What each memory gains because other members of its schema were activated too."""
+    """The gain of each memory from other activated members of its schema."""
     active = set(activated)
     gains: dict[str, float] = {}
     for group in find_schemas(memories, now):
@@ -236,9 +241,9 @@ def schema_boosts(memories: Sequence[Memory], activated: Iterable[str], now: dat
 
 _LOG = Log("recall")
 SHORT_TEXT = 500
-"""Characters of a text that is shown whole."""
+"""The maximum length in characters of a text that is shown whole."""
 MAX_QUESTION = 10_000
-"""Characters of a question that are read."""
+"""The maximum number of characters of a question that are read."""
 
 
 @dataclass(slots=True)
@@ -248,11 +253,11 @@ class Searcher:
     store: Store
     clock: Callable[[], datetime]
     zone: tzinfo = SYSTEM
-    """The zone of the days that a question names."""
+    """The zone of the dates in a question."""
     log: list[SearchTrace] | None = None
     """Collects a trace of each search, if given."""
     reads: SharedReads | None = None
-    """What the searches of one recall share; None where each search reads for itself."""
+    """The reads shared by the searches of one recall; None if each search reads for itself."""
 
     def for_recall(self, *, explain: bool) -> "Searcher":
         """A searcher for all searches of one recall."""
@@ -280,7 +285,7 @@ class Searcher:
         query = replace(query, task_vector=_task_vector(query, reads))
         if query.mode == "semantic" and _vector(query, reads) is None:
             without_embedder, query = True, replace(query, mode="keyword")
-        # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
+        # With `known_at`, past versions are embedded here, which may be slow, so no read transaction stays open.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             asked = self._retrieve_each([query, *query.alternatives], reads)
             candidates, query = asked[0]
@@ -315,7 +320,7 @@ class Searcher:
         return hits
 
     def retrieve(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
-        """The candidates and the completed query, before they are ranked; the training scripts learn from them."""
+        """The candidates and the completed query before ranking; also used by the training scripts."""
         return self._retrieve_each([query.validate()], self.reads or SharedReads(self.store))[0]
 
     def _retrieve_each(self, queries: Sequence[SearchQuery], reads: SharedReads) -> list[RetrievedQuery]:
@@ -328,7 +333,7 @@ class Searcher:
         return list(zip(found, completed, strict=True))
 
     def _known_then(self, known_at: datetime | None) -> dict[int, Memory | None]:
-        """For `known_at`: the memories that changed since, as they were then, by number."""
+        """For `known_at`: by number, the memories that changed since, as they were then."""
         if known_at is None:
             return {}
         images = self.store.known_at(known_at)
@@ -349,7 +354,9 @@ class Searcher:
     def _rank_records(
         self, query: SearchQuery, asked: Sequence[RetrievedQuery], reads: SharedReads
     ) -> tuple[list[tuple[StoredRecord, RankedDocument]], list[Filtered]]:
-        """The ranked records, best first, after memories were compared with each wording; and the records that fail a filter."""
+        """The ranked records, best first, after memories were compared with each wording; and the records that fail a
+        filter.
+        """
         rankings = [_list_candidates(asked[0][0])] if query.everything else reads.rank(asked)
         union = {place.n: place for ranking in rankings for place in ranking}
         pairs, filtered = self._records(query, list(union.values()), reads)
@@ -366,7 +373,7 @@ class Searcher:
     def _records(
         self, query: SearchQuery, ranked: Sequence[RankedDocument], reads: SharedReads
     ) -> tuple[list[tuple[StoredRecord, RankedDocument]], list[Filtered]]:
-        """The records of the ranked documents, as they are or were at `known_at`, and those that fail a filter on the record."""
+        """The records of the ranked documents, now or at `known_at`, and those that fail a filter on the record."""
         found = reads.records([place.n for place in ranked])
         pairs = [(found[place.n], place) for place in ranked if place.n in found]
         if query.filters.known_at is not None:
@@ -383,10 +390,10 @@ class Searcher:
         considered: list[tuple[StoredRecord, RankedDocument]],
         reads: SharedReads,
     ) -> list[tuple[StoredRecord, RankedDocument]]:
-        """The same and the memories whose situation is near the task, all judged by it."""
+        """Add the memories whose situation is close to the task, and judge all by it."""
         from engram.recall.situated import SITUATION, judge_by_situation
 
-        # Where no task vector passes the filters, or the store has none, what the other retrievers found is compared.
+        # If no task vector passes the filters, or the store has none, the other retrievers' results are compared.
         near = candidates.by_task or [*candidates.lexical, *candidates.semantic]
         seen = {found.n for found, _ in considered}
         more = [
@@ -402,7 +409,7 @@ class Searcher:
     def _mark_disputed(
         self, considered: list[tuple[StoredRecord, RankedDocument]]
     ) -> list[tuple[StoredRecord, RankedDocument]]:
-        """The same, memories marked that a waiting one contradicts."""
+        """Mark the memories that a waiting memory contradicts."""
         memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
         links = self.store.links_to([memory.id for memory in memories]) if memories else []
         if not any(kind == CONTRADICTS for _, _, kind, _ in links):
@@ -421,7 +428,7 @@ class Searcher:
         else:
             text, memory, event = record.content, None, record
         if query.explain and place.shares:
-            # In full: the match split into what each kind of evidence contributed.
+            # In full: the match split by kind of evidence.
             parts = place.parts + parts[1:]
         trace = HitTrace(parts, place.found_by, place.raw, place.wording)
         return Hit(
@@ -432,7 +439,7 @@ class Searcher:
 def _fuse_rankings(
     asked: Sequence[RetrievedQuery], rankings: list[list[RankedDocument]], found: Mapping[int, StoredRecord]
 ) -> list[RankedDocument]:
-    """The rankings of a question and its wordings in one, after the memories found were compared with each of them."""
+    """Join the rankings of a question and its wordings, after comparing the memories found with each of them."""
     query = asked[0][1]
     if query.is_in_context:
         from engram.recall.situated import add_likeness
@@ -457,7 +464,7 @@ def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
 def _task_vector(query: SearchQuery, reads: SharedReads) -> "array[float] | None":
     if not query.task.strip() or query.mode != "hybrid" or query.fusion == "rrf":
         return None
-    # Only what says when it matters is judged by its situation; with `known_at` it may have said so then.
+    # Only memories with a situation are judged by it; with `known_at` a memory may have had one then.
     if query.filters.known_at is None and not reads.may_have_situations():
         return None
     from engram.recall.situated import task_vector
@@ -474,7 +481,7 @@ def with_terms(query: SearchQuery, zone: tzinfo) -> SearchQuery:
 
 
 class ScoredRecord(NamedTuple):
-    """A candidate with its score, the parts of the score, and its state where that is a caveat."""
+    """A candidate with its score, the parts of the score, and its state if that is a caveat."""
 
     found: StoredRecord
     place: RankedDocument
@@ -507,7 +514,7 @@ def _list_candidates(candidates: Candidates) -> list[RankedDocument]:
 
 
 def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> str:
-    """Why a record does not pass the filters; "" where it does."""
+    """Why a record does not pass the filters; "" if it does."""
     record, filters = found.record, query.filters
     if isinstance(record, Memory) and filters.known_at is not None and not was_current(record, filters):
         return "not current at the time of known_at"
@@ -531,7 +538,7 @@ def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> st
 
 
 def _expiry_reason(memory: Memory, now: datetime) -> str:
-    """Why a current memory answers no more until it is verified or told again; "" where it does."""
+    """Why a current memory no longer answers until it is verified or repeated; "" if it still answers."""
     if memory.decay_days is None and not is_speculative(memory):
         return ""
     state = eligibility(memory, now)

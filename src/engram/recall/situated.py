@@ -1,4 +1,4 @@
-"""Memories about a task: found by their situations in whatever words the task is told, and compared with a question by the same vectors."""
+"""Finds the memories about a task by their situations, and compares memories with a question by the same vectors."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,44 +39,49 @@ __all__ = [
 ]
 
 MIN_WORD_RELEVANCE = 0.3
-"""From this relevance on, the words of a task alone say that a memory is about it: no unrelated prompt of ten stores reached it."""
+"""The relevance from which a task's words alone are enough to connect a memory with it. No unrelated prompt of ten
+stores reached it.
+"""
 SITUATION, LIKENESS = "situation", "likeness"
-"""Parts of a match: how likely the memory is about the task, and how like the question it is. The first replaces the second because both come from the
-same vectors.
+"""Parts of a match: the probability that the memory is about the task, and its likeness to the question. The first
+replaces the second because both come from the same vectors.
 """
 SITUATION_MATCH_WEIGHT = 0.3
-"""What the relevance by the situation counts in a match."""
+"""The weight in a match of the relevance by situation."""
 MIN_PROBABILITY = 0.05
-"""Below this probability a memory with a situation answers no question either: 45 questions about what such memories say had .1 and more for the right one, nine of ten
-unrelated questions that found something .03 and less."""
+"""Below this probability, a memory with a situation does not answer a question either. For 45 questions about such
+memories the right one had .1 and more; nine of ten unrelated questions that found something had .03 and less.
+"""
 TASK_WORDS_WEIGHT = 0.1
-"""What the words that a task shares with memories count in their order, beside their situations: they tell siblings apart, but are mostly by the way."""
+"""The weight of a task's words in the order of memories, relative to their situations. Words distinguish siblings but
+are mostly incidental.
+"""
 MAX_CACHED_VECTORS = 4_096
-"""Memories whose task vectors a process keeps."""
+"""The maximum number of memories whose task vectors a process caches."""
 _ASKING = frozenset((
     "what", "who", "whom", "whose", "when", "where", "which", "why", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have", "had",
     "will", "would", "should", "wer", "wo", "wann", "wie", "warum", "welche", "welcher", "welches", "wem", "wen", "qui", "quel", "quelle", "quand",
     "où", "comment", "pourquoi", "wieso", "welchen", "welchem", "wessen", "qué", "quién", "cuándo", "dónde", "cómo", "cuál",
 ))  # fmt: skip
 _BESIDE_WORD = lazy_pattern(r"^\W+|['’]\w*$|\W+$")
-"""Marks around a word, and what is drawn together with it: "what's"."""
+"""Marks around a word, and contractions: "what's"."""
 _REQUESTS = frozenset((("would", "you"), ("will", "you"), ("do", "not"), ("how", "about")))
 Considered = tuple[StoredRecord, RankedDocument]
 
 
 def is_question(text: str) -> bool:
-    """Whether a text asks for something known, by its first word. "Can you deploy it?" asks for a deed."""
+    """Whether a text asks for information, by its first word. "Can you deploy it?" asks for an action."""
     opening = [_BESIDE_WORD.sub("", word).lower() for word in text.split(None, 2)[:2]]
     return bool(opening) and opening[0] in _ASKING and tuple(opening) not in _REQUESTS
 
 
 def is_about_task(hit: Hit) -> bool:
-    """Whether a hit was judged to be about the task by its situation."""
+    """Whether a hit was judged by its situation to be about the task."""
     return hit.trace is not None and SITUATION in hit.trace.found_by and is_about(hit)
 
 
 def is_situated(hit: Hit) -> bool:
-    """Whether a hit is a memory that says when it matters."""
+    """Whether a hit is a memory with a situation."""
     return hit.memory is not None and bool(hit.memory.situation.strip())
 
 
@@ -94,13 +99,14 @@ def task_vector(task: str) -> "array[float]":
 def judge_by_situation(
     query: SearchQuery, found: Sequence[Considered], near: Sequence[Considered], count: int
 ) -> list[Considered]:
-    """What a search found, with memories that are about the task as relevant as they are likely to be; and those of others near the task that are.
+    """The results of a search, with the relevance of situated memories set to the probability that they are about the
+    task, and other memories close to the task.
 
-    `count` is how many memories were compared with the task.
+    `count` is the number of memories compared with the task.
 
-    "Ship main to prod" shares no word with what was learned "when deploying". The words of such a prompt say little
-    about relevance, so that a memory with a situation is judged by the situation; a question may also ask for what such
-    a memory says.
+    "Ship main to prod" shares no word with a memory learned "when deploying". The words of such a prompt say little
+    about relevance, so a memory with a situation is judged by the situation. A question may also ask for the content of
+    such a memory.
     """
     considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
@@ -116,7 +122,9 @@ def judge_by_situation(
 
 
 def _judge_ranked(ranked: RankedDocument, relevance: float, *, asked: bool) -> RankedDocument:
-    """A memory as relevant as its words or its situation say, whichever says more; its other evidence still tells it from its siblings."""
+    """Set a memory's relevance to the higher one of its words and its situation; its other evidence still separates
+    siblings.
+    """
     if relevance < (MIN_PROBABILITY if asked else ABOUT_FLOOR) and ranked.relevance < MIN_WORD_RELEVANCE:
         return replace(ranked, relevance=min(ranked.relevance, relevance, NONE_KNOWN))
     if relevance < ABOUT_FLOOR:
@@ -130,7 +138,10 @@ def _judge_ranked(ranked: RankedDocument, relevance: float, *, asked: bool) -> R
 
 
 def _scale_shares(judged: list[Considered], evidence: float) -> list[Considered]:
-    """The same, with the shares of each scaled so that the best has the full match, and what its words say at this weight, if one is new."""
+    """Scale the shares so that the best memory has the full match, with the evidence of words at this weight.
+
+    Unchanged if no memory is judged by its situation.
+    """
     if not any(SITUATION in ranked.shares for _, ranked in judged):
         return judged
     weighed = [
@@ -142,14 +153,16 @@ def _scale_shares(judged: list[Considered], evidence: float) -> list[Considered]
 
 
 class ComparedTask:
-    """A task, and how like it the memories it was compared with are; the searches of one recall find much the same ones."""
+    """A task and its likeness to the memories compared with it, cached because the searches of one recall find many of
+    the same memories.
+    """
 
     def __init__(self, task: str) -> None:
         self.vector = _table().prompt_with_numpy(task)
         self._likes: dict[bytes, float] = {}
 
     def likenesses(self, memories: Sequence[Memory]) -> list[float]:
-        """How like the task each is."""
+        """The likeness of each memory to the task."""
         return self.likenesses_of_vectors(_vectors(memories))
 
     def likenesses_of_vectors(self, vectors: Sequence[bytes]) -> list[float]:
@@ -186,7 +199,7 @@ _cached_vectors: dict[tuple[str, str], bytes] = {}
 
 
 def _vectors(memories: Sequence[Memory]) -> list[bytes]:
-    """The task vectors of memories; those of earlier questions are kept."""
+    """The task vectors of memories, cached across questions."""
     keys = [(situation_with_cues(memory.situation, memory.cues), memory.statement) for memory in memories]
     known = {key: found for key in keys if (found := _cached_vectors.get(key)) is not None}
     missing = [key for key in dict.fromkeys(keys) if key not in known]
@@ -201,22 +214,28 @@ def _vectors(memories: Sequence[Memory]) -> list[bytes]:
 MATCH_WEIGHT = 15.0
 """The weight of likeness in a match; the evidence of words is on a scale of ten."""
 MAX_COMPARED = 20
-"""First memories of a ranking whose mean likeness is the usual one for the question."""
+"""The number of first memories in a ranking whose mean likeness is the usual one for the question."""
 DEFAULT_LIKENESS = 0.17
-"""The usual likeness in other stores, which fills up the mean if fewer memories are found."""
+"""The usual likeness in other stores, which completes the mean if fewer memories are found."""
 
 WORDS_WEIGHT, LIKENESS_WEIGHT, USUAL_SHARE, LENGTH_WEIGHT, BIAS = 0.8, 10.3, 0.94, 0.7, 3.6
 """The weights of a logistic regression on the questions of six stores: the log odds by words, the likeness beyond this share of the usual one,
 and the question's length."""
 MAX_SHARE, MANY = 0.5, 50
-"""The weight of answerability, and from how many found memories on it is full: in a small store nothing is known of how rare words are."""
+"""The weight of answerability, and the number of found memories from which it applies in full: a small store says
+little about how rare words are.
+"""
 MAX_LOSS, MAX_GAIN = 0.5, 1.5
-"""How far likeness may lower and raise the log odds by words. The vectors miss some wordings and cannot distinguish names."""
+"""How far likeness may lower and raise the log odds from words. The vectors miss some wordings and cannot distinguish
+names.
+"""
 
 
 def add_likeness(asked: Sequence[tuple[str, Sequence[Considered]]]) -> list[list[RankedDocument]]:
-    """For a question and each of its wordings, add each memory's likeness to its match, judge again whether it answers the question, and sort
-    best first. Other records get the usual likeness.
+    """For a question and each of its wordings, add the likeness of memories to their match and rank them again, best
+    first.
+
+    Each memory is judged again on whether it answers the question. Other records get the usual likeness.
     """
     records = {place.n: found.record for _, considered in asked for found, place in considered}
     memories = {n: record for n, record in records.items() if isinstance(record, Memory)}
@@ -263,7 +282,7 @@ def measure_likeness(question: str, considered: Sequence[Considered]) -> tuple[d
 def compare_memories(
     question: str, ranking: Sequence[RankedDocument], likes: Mapping[int, float], usual: float
 ) -> tuple[list[int], Floats]:
-    """The document numbers of the memories with evidence, and the input of the model of answerability for each."""
+    """The document numbers of the memories with evidence, and the input of the answerability model for each."""
     found = [
         (place.n, ComparedMemory(place.evidence, log_odds(place.relevance), likes[place.n]))
         for place in ranking
@@ -273,10 +292,11 @@ def compare_memories(
 
 
 def _join_judgments(relevance: float, answering: float, like: float, words: int, share: float) -> float:
-    """The weighted mean of two log odds: that a memory answers the question, and that it is about it, by its words and its likeness.
+    """The weighted mean of two log odds: that a memory answers the question, and that it is about it by words and
+    likeness.
 
-    The first tells a missing detail, the second knows memories that were found by their cues. Together they leave out more than either
-    at the same share of answers.
+    The first detects a missing detail, the second recognises memories that were found by their cues. Together they
+    leave out more than either at the same share of answers.
     """
     by_words = log_odds(relevance)
     odds = WORDS_WEIGHT * by_words + LIKENESS_WEIGHT * like + LENGTH_WEIGHT * math.log1p(words) - BIAS

@@ -1,8 +1,9 @@
-"""The memories that concern a task, and those that matter for every task.
+"""Finds the memories that concern a task, and those that matter for every task.
 
-A task is not a question: "write the invoice for Mrs Novak" needs "Invoices above 500 euros need a deposit". A memory concerns a task if their vectors
-are similar (`engram.models.task_vectors`) and they share rare words. Memories that somebody's health or safety depends on, and pinned ones, matter for
-every task; other critical memories only for tasks that they concern.
+A task is not a question: "write the invoice for Mrs Novak" needs "Invoices above 500 euros need a deposit". A memory
+concerns a task if their vectors are similar (`engram.models.task_vectors`) and they share rare words. Memories on which
+somebody's health or safety depends, and pinned ones, matter for every task; other critical memories only for tasks that
+they concern.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A timeline: memories, sessions and events in the order of their times."""
+"""A timeline: memories, sessions and events in chronological order."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ def newest(entries: Iterable[TimelineEntry], limit: int | None) -> Entries:
 
 
 def entries_of_memories(memories: Iterable[Memory]) -> Iterator[TimelineEntry]:
-    """Each memory at the time it was so, or was stored."""
+    """Each memory at the time it was true, or was stored."""
     for memory in memories:
         if memory.when is not None:
             note = f"replaced by {memory.superseded_by}" if memory.superseded_by else ""

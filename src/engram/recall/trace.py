@@ -43,13 +43,13 @@ class Trace:
     window: Window | None
     """The time it was answered for, with anchors resolved."""
     anchor: str
-    """The id of the hit that dates the anchor; "" where there is none."""
+    """The id of the hit that dates the anchor; "" if there is none."""
     searches: tuple[SearchTrace, ...]
-    """Every search made, in order."""
+    """All searches, in order."""
     method: str
-    """How the hits were chosen and ordered."""
+    """How the hits were selected and ordered."""
     origins: Mapping[str, str]
-    """For each hit, by id: what put it into the answer."""
+    """For each hit, by id, the reason it is in the answer."""
     filtered: tuple[Filtered, ...]
     """The documents found that are in no part of the answer, with the reason."""
 
@@ -87,7 +87,7 @@ def _searches_of(memory_id: str, searches: Mapping[int, SearchTrace]) -> str:
 
 
 def _reasons(answer: TracedAnswer, searches: Mapping[int, SearchTrace]) -> Iterator[Filtered]:
-    """Why each document found is not in the answer; of several reasons the first counts."""
+    """Why each document found is not in the answer; the first of several reasons counts."""
     yield from answer.hits.filtered
     for number, search in searches.items():
         for found in search.found:
@@ -109,7 +109,7 @@ def drop_hits(hits: Hits, unwanted: Callable[[Hit], bool], reason: str) -> Hits:
 
 
 def first_hits(hits: Hits, limit: int) -> Hits:
-    """The first hits; `filtered` names those beyond the limit."""
+    """The hits up to the limit; `filtered` names the others."""
     rest = derive_hits(hits, hits[:limit])
     rest.filtered = [*hits.filtered, *(Filtered(hit.id, f"beyond the limit of {limit}") for hit in hits[limit:])]
     return rest

@@ -1,7 +1,7 @@
-"""Typing errors in a question: a word unknown to the store and the bundled vocabulary that is one letter away from a stored word.
+"""Corrects typing errors in a question: unknown words that are one letter away from a stored word.
 
-The bundled vocabulary has the common English words, so "dessert" does not become a stored "desert". Words with digits are not
-corrected because two identifiers may differ in one letter.
+The bundled vocabulary has the common English words, so "dessert" does not become a stored "desert". Words with digits
+are not corrected because two identifiers may differ in one letter.
 """
 
 import re
@@ -79,7 +79,7 @@ def _is_common(word: str) -> bool:
 def _find_closest(store: Store, word: str, filters: Filters) -> str:
     """The most frequent stored word one edit away; "" if there is none."""
     edits = [(edit, term) for edit in edits_of(word) for term in tokens(edit)[:1]]
-    # Few edits are stored words; to look up whether a word is common takes far longer.
+    # Few edits are stored words, and checking whether a word is common is much slower.
     found = _count_visible(store, list(dict.fromkeys(term for _, term in edits)), filters)
     spellings: dict[str, str] = {}
     for edit, term in edits:
@@ -91,12 +91,14 @@ def _find_closest(store: Store, word: str, filters: Filters) -> str:
 
 
 def _rank_spelling(spelling: str, stem: str) -> tuple[bool, bool, bool]:
-    """How likely a spelling is a word with this stem: the stem alone often is none."""
+    """How likely a spelling is a word with this stem; the stem alone is often not a word."""
     return spelling != stem and spelling == word_of(stem), _is_common(spelling), spelling != stem
 
 
 def _count_visible(store: Store, terms: Sequence[str], filters: Filters) -> dict[str, int]:
-    """How often the terms occur, without those that only occur where the caller does not look: what others say changes no answer."""
+    """How often the terms occur in records the caller can see, so that other people's records do not change the
+    answer.
+    """
     found = dict(store.frequencies(terms))
     if filters.scopes is None or not found:
         return found

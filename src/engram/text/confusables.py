@@ -1,10 +1,12 @@
-"""Folds text for comparison: two texts that a reader takes for the same fold to the same text.
+"""Folds text for comparison: two texts that look the same to a reader fold to the same text.
 
-Invisible characters go, compatibility forms (full-width, mathematical and circled letters, ligatures) become plain, HTML entities
-inside words are decoded, stray marks and accents are removed, and letters that look like Latin ones become those. Text in other scripts and
-languages stays as it is: a word that mixes scripts is folded only if all of its letters look Latin, accents only in English.
+Invisible characters are removed, compatibility forms (full-width, mathematical and circled letters, ligatures) become
+plain, HTML entities inside words are decoded, stray marks and accents are removed, and letters that look like Latin
+ones become Latin. Text in other scripts and languages is unchanged: a word that mixes scripts is folded only if all of
+its letters look Latin, accents only in English.
 
-`fold_text` gives the text that every gate, model and comparison reads; `fold_with_positions` also maps positions back to the original.
+`fold_text` gives the text that every gate, model and comparison reads; `fold_with_positions` also maps positions back
+to the original.
 """
 
 import re
@@ -31,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """A folded text. From each position in `starts` on, the text comes from the position in `origins`."""
+    """A folded text. From each position in `starts` on, the text comes from the corresponding position in `origins`."""
 
     text: str
     starts: tuple[int, ...] = ()
@@ -48,15 +50,17 @@ class FoldedText:
         return min(origin, self.origins[run + 1] - 1) if run + 1 < len(self.origins) else origin
 
     def _last(self, place: int) -> int:
-        """The last original character of one of the folded text, which may come from several."""
+        """The last original character of one folded character, which may come from several."""
         run = bisect_right(self.starts, place) - 1
         is_end = run + 1 < len(self.starts) and place + 1 == self.starts[run + 1]
         return max(self._origin(place), self.origins[run + 1] - 1) if is_end else self._origin(place)
 
 
 def readings(text: str) -> list[FoldedText]:
-    """The folded text; in both ways if a character in it may be a space or nothing, and without accents and escapes that hide a
-    name of a credential.
+    """The folded text and its alternative readings.
+
+    A character that may be a space or nothing gives two texts. If accents or escapes hide the name of a credential, a
+    text without them is added.
     """
     if text.isascii() or not BLANK.search(text):
         found = [fold_with_positions(text)]
@@ -66,7 +70,7 @@ def readings(text: str) -> list[FoldedText]:
 
 
 def _reveal_credentials(given: FoldedText) -> FoldedText | None:
-    """The text without accents and escapes, if it then names a credential that it does not name otherwise, or joins an address or a token."""
+    """The text without accents and escapes, if that uncovers a credential's name, or joins an address or a token."""
     plain = FoldedText(strip_accents(given.text), given.starts, given.origins)
     has_joint = not given.starts and _ESCAPED_JOINT.search(plain.text) is not None
     if not given.starts and _ESCAPED.search(plain.text):
@@ -81,7 +85,7 @@ def _count_credentials(text: str) -> int:
 
 
 def _decode_escapes(text: str) -> FoldedText:
-    """The text with characters for their escapes, and the original positions."""
+    """The text with its escapes decoded, and the original positions."""
     pieces, starts, origins, size, position = [], [0], [0], 0, 0
     for found in _ESCAPED.finditer(text):
         start, end = found.span()
@@ -94,7 +98,9 @@ def _decode_escapes(text: str) -> FoldedText:
 
 
 def fold_text(text: str, *, accents: bool = True) -> str:
-    """The text as it is compared and judged. ASCII without entities is returned as it is; without `accents`, those stay."""
+    """The text in the form used for comparison. ASCII without entities is returned unchanged; without `accents`,
+    accents stay.
+    """
     if "&" in text:
         text = _decode_entities(text)
     if text.isascii():
@@ -108,7 +114,7 @@ def fold_text(text: str, *, accents: bool = True) -> str:
 
 
 def normalize_forms(text: str) -> str:
-    """The text in NFKC. One that would grow to more than twice its length keeps the characters that become a whole word."""
+    """The text in NFKC. If that more than doubles its length, characters that become a whole word are kept."""
     if text.isascii():
         return text
     if _plain_table(text) is _PLAIN:
@@ -119,9 +125,10 @@ def normalize_forms(text: str) -> str:
 
 
 def fold_disguised(text: str) -> FoldedText:
-    """The text as it is read to extract facts: folded if anything in it but an emoji or a script's own joiners needs it.
+    """The text from which facts are extracted: folded if anything in it but an emoji or a script's own joiners requires
+    it.
 
-    Accents stay, because what is extracted is stored, and names have them.
+    Accents stay because the extracted facts are stored, and names have accents.
     """
     if text.isascii() and "&" not in text:
         return FoldedText(text)
@@ -130,7 +137,9 @@ def fold_disguised(text: str) -> FoldedText:
 
 
 def fold_mixed_words(text: str) -> str:
-    """The text with Latin letters for those that look like them in words that mix both: what an index can fold word by word."""
+    """The text with look-alikes replaced by Latin letters in words that mix both: the folding an index can do word by
+    word.
+    """
     if text.isascii() or not _seam().search(text):
         return text
     return _letters().sub(lambda word: _fold_mixed(word[0]), text)
@@ -142,9 +151,11 @@ def strip_accents(text: str) -> str:
 
 
 def spell_lookalikes(text: str) -> str:
-    """The text with Latin letters for letters in other forms (squared, regional, upside down) and in words of look-alikes alone.
+    """The text with Latin letters for letters in other forms (squared, regional, upside down) and in words of only
+    look-alikes.
 
-    Such a word may be one of another language, so this is one way to read a text, not the text that is compared.
+    Such a word may belong to another language, so this is only an alternative reading, not the text used for
+    comparison.
     """
     forms = _letter_forms()
     if _TURNED.search(text):
@@ -158,7 +169,7 @@ def _spell_word(word: str) -> str:
     if word.isascii() or len(word) == 1:
         return word
     spelled = [char if char.isascii() else _look(char) for char in word]
-    # A word with Latin letters is one that is spelled with others, too.
+    # A word with Latin letters that also has look-alikes is a disguised Latin word.
     is_mixed = any(map(str.isascii, word))
     return (
         "".join(plain or char for plain, char in zip(spelled, word, strict=True)) if is_mixed or all(spelled) else word
@@ -166,7 +177,7 @@ def _spell_word(word: str) -> str:
 
 
 _TURNED = lazy_pattern("[ɐɔǝɟƃɥɹʇʎ]")
-"""Letters that are upside down beyond doubt."""
+"""Letters that are clearly upside down."""
 
 
 @lru_cache(maxsize=1)
@@ -216,7 +227,7 @@ _ESCAPED = lazy_pattern(r"(?:%|\\x|\\u00)([2-7][0-9A-Fa-f])|\\(/)")
 _ESCAPED_JOINT = lazy_pattern(r":\\/\\/|(?:%|\\x|\\u00)(?:2f|3a|40|5f)", re.IGNORECASE)
 """The escape of a character that joins the parts of an address or a token."""
 _CREDENTIAL = lazy_pattern(r"passw|passphrase|passcode|secret|token|credential|api.?key|login", re.IGNORECASE)
-"""Names of credentials; a text that hides one of them is read twice."""
+"""Names of credentials; a text that hides one of them is read a second time."""
 
 
 class _Plain(dict[int, str]):
@@ -270,13 +281,15 @@ class _ShortPlain(dict[int, str]):
 _PLAIN = _Plain()
 _SHORT_PLAIN = _ShortPlain()
 _MAX_LIGATURE = 3
-"""Characters that one always becomes: a ligature, a digraph, a Roman numeral."""
+"""The number of characters that a single character may always become: a ligature, a digraph, a Roman numeral."""
 _GROWTH = 1_000
-"""Characters by which any text may grow; a longer one, up to twice its length."""
+"""The number of characters by which any text may grow; a longer text may grow to twice its length."""
 
 
 def _plain_table(text: str) -> dict[int, str]:
-    """The plain forms for a text. One character may become 18, so a text of such characters would grow beyond every limit."""
+    """The plain forms for a text. One character may become 18, so a text of such characters would grow without
+    limit.
+    """
     long = [char for char in set(text) if len(_PLAIN[ord(char)]) > _MAX_LIGATURE]
     growth = sum((len(_PLAIN[ord(char)]) - 1) * text.count(char) for char in long)
     return _SHORT_PLAIN if growth > len(text) + _GROWTH else _PLAIN
@@ -284,7 +297,7 @@ def _plain_table(text: str) -> dict[int, str]:
 
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 _SIGNED = r"[A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff][^\w\x00-\x7f\U0001f3f4]+"
-"""A European letter and the signs behind it, which may be marks of any script."""
+"""A European letter and the signs after it, which may be marks of any script."""
 _MARKED = lazy_pattern(f"{_SIGNED}|[^{_MARKS}]?[{_MARKS}]+")
 """A character and the marks on it."""
 _EUROPEAN_MARK = lazy_pattern(f"[{_MARKS}]")
@@ -294,7 +307,7 @@ _ENCODED = r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});?|[A-Za-z][A-Za-z0-9]{1,31
 _ENTITY = lazy_pattern(_ENCODED)
 _SEGMENT = lazy_pattern(rf"{_ENCODED}|{FLAG}|{_SIGNED}|[^{_MARKS}]?[{_MARKS}]+|[^\x00-\x7f]")
 _MOST_ENCODED = 3
-"""How often a text may be encoded: `&amp;#83;` is an `S` that was encoded twice."""
+"""The maximum number of times a text may be encoded: `&amp;#83;` is an `S` that was encoded twice."""
 
 
 def _plain_text(text: str) -> str:
@@ -309,7 +322,7 @@ def _compose(marked: str) -> str:
 
 
 def _compose_signed(marked: str) -> str:
-    """A character and its marks as one letter, without the marks that no letter of a language has, and what follows."""
+    """A character and its marks as one letter, without marks that no language combines with it, and the rest."""
     if marked[:1].isalpha():
         size = next((at for at, char in enumerate(marked[1:], 1) if not _is_mark(char)), len(marked))
         own = "".join(char for char in marked[1:size] if _EUROPEAN_MARK.match(char))
@@ -356,7 +369,7 @@ def _decode_entities(text: str) -> str:
 
 
 def _decode_entity(found: re.Match[str]) -> str:
-    """The character that an entity inside a word stands for; by itself an entity is what the text is about."""
+    """The character of an entity inside a word; an entity by itself may be the subject of the text and is kept."""
     from html import unescape
 
     text, (start, end) = found.string, found.span()
@@ -367,7 +380,9 @@ def _decode_entity(found: re.Match[str]) -> str:
 
 
 def _is_part(char: str) -> bool:
-    """Whether a character next to an entity may make one word with it: a letter, or what is removed or folded later."""
+    """Whether a character next to an entity may form one word with it: a letter, or a character that is removed or
+    folded later.
+    """
     return char.isalnum() or not (char.isascii() or char.isspace())
 
 
@@ -393,7 +408,7 @@ def _english_stems() -> frozenset[str]:
 
 
 def _has_stray_accents(text: str) -> bool:
-    """Whether a text is English without its accents, so that they say nothing."""
+    """Whether a text is English without its accents, so that they carry no meaning."""
     words = _WORD.findall(text[:_VOTING_CHARS].translate(_BARE).lower())
     if not _foreign_words().isdisjoint(words):
         return False
@@ -418,7 +433,7 @@ def _letters() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _seam() -> re.Pattern[str]:
-    """Where a Latin letter meets one of another script that may look Latin: every mixed word has such a place."""
+    """A Latin letter next to one of another script that may look Latin, which occurs in every mixed word."""
     alike = "".join(char for char in _lookalikes() if not _is_latin(char))
     latin = "A-Za-z\u00aa-\u024f\u0250-\u02af\u1d00-\u1dbf\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
     return re.compile(f"[{latin}][{alike}\u0370-\u052f\u1f00-\u1fff]|[{alike}\u0370-\u052f\u1f00-\u1fff][{latin}]")
@@ -426,7 +441,7 @@ def _seam() -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def _look(char: str) -> str:
-    """The ASCII letter that a letter of another script looks like, with or without its accents; "" for none."""
+    """The ASCII letter that a letter of another script resembles, with or without its accents; "" if there is none."""
     alike = _lookalikes()
     return alike.get(char) or alike.get(unicodedata.normalize("NFD", char)[0], "")
 
@@ -437,7 +452,7 @@ def _is_latin(char: str) -> bool:
 
 
 def _fold_words(text: str, *, accents: bool) -> str:
-    """The text with Latin letters for those that look like them, and without stray accents, at the same positions."""
+    """The text with look-alikes replaced by Latin letters, and without stray accents, at the same positions."""
     foreign = [char for char in set(text) if not char.isascii()]
     if any(_look(char) and not _is_latin(char) for char in foreign):
         text = _fold_among_latin(fold_mixed_words(text))
@@ -447,7 +462,7 @@ def _fold_words(text: str, *, accents: bool) -> str:
 
 
 def _fold_among_latin(text: str) -> str:
-    """The text with Latin letters in words of look-alikes alone that are between Latin words, so that a reader takes them for one."""
+    """The text with Latin letters in words that consist only of look-alikes and are between Latin words."""
     words = list(_letters().finditer(text, 0, _AMONG_LATIN_CHARS))
     scripts = [_script(word[0]) for word in words]
     if scripts.count(_LATIN) < 2:
@@ -462,9 +477,9 @@ def _fold_among_latin(text: str) -> str:
 
 
 _AMONG_LATIN_CHARS = 20_000
-"""Characters that are searched for words of look-alikes alone; a longer text is a document."""
+"""The number of characters searched for words of only look-alikes; a longer text is a document."""
 _CACHED_WORD = 64
-"""Characters of the longest word whose folding is cached."""
+"""The length of the longest word whose folding is cached."""
 _LATIN, _ALIKE, _SHORT, _OTHER = "latin", "alike", "short", "other"
 
 
@@ -474,7 +489,9 @@ def _script(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _word_script(word: str) -> str:
-    """Whether a word is Latin, of letters that all look Latin, too short to tell, or of another script."""
+    """Whether a word is Latin, consists only of letters that look Latin, is too short to tell, or is in another
+    script.
+    """
     if word.isascii():
         return _LATIN if len(word) > 1 else _SHORT
     if all(map(_look, word)) and not any(map(_is_latin, word)):
@@ -493,7 +510,7 @@ def _fold_mixed(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _fold_mixed_word(word: str) -> str:
-    """A word with Latin letters for those that only look Latin, if it has both and no others."""
+    """A word with Latin letters for those that only look Latin, if it has only these two kinds of letters."""
     if word.isascii() or not any(map(_is_latin, word)) or not all(_is_latin(char) or _look(char) for char in word):
         return word
     return "".join(char if _is_latin(char) else _look(char) for char in word)

@@ -1,4 +1,4 @@
-"""Digests of texts: of a statement but for case and punctuation, and of an exact quote."""
+"""Digests of texts: of a statement without regard to case and punctuation, and of an exact quote."""
 
 import hashlib
 import re
@@ -36,10 +36,11 @@ _CACHED_CHARS = 1000
 
 
 def content_hash(text: str) -> str:
-    """SHA-256 of the folded text lower-cased, punctuation deleted, whitespace collapsed; "" when nothing is left.
+    """SHA-256 of the folded text lower-cased, punctuation deleted, whitespace collapsed; "" if nothing is left.
 
-    Letters, digits and marks of every script count, so different statements in any language differ. Symbols do not: a
-    caller about to drop a text must also check `same_text`, which tells `C` from `C++` and `-5` from `5`.
+    Letters, digits and marks of every script count, so different statements in any language differ. Symbols do not
+    count: before dropping a text, a caller must also check `same_text`, which distinguishes `C` from `C++` and `-5`
+    from `5`.
     """
     return _cached(text) if len(text) <= _CACHED_CHARS else _cached_long(text)
 
@@ -51,11 +52,13 @@ def _hash_text(text: str) -> str:
 
 _cached = lru_cache(maxsize=1024)(_hash_text)
 _cached_long = lru_cache(maxsize=4)(_hash_text)
-"""Cached because writing a statement hashes it several times: for the duplicate check, for what was rejected, and for the index."""
+"""Cached because writing a statement hashes it several times: to find duplicates, to find rejected statements, and for
+the index.
+"""
 
 
 def same_text(one: str, other: str) -> bool:
-    """Whether two texts, once folded, differ in case, spacing and punctuation at the edges of words at most."""
+    """Whether two texts, once folded, differ at most in case, spacing, and punctuation at the edges of words."""
     return one == other or _bare(one) == _bare(other)
 
 

@@ -1,7 +1,9 @@
-"""Texts as people and prompts see them: without hidden characters, quoted so that nothing inside can pose as markup, cut at a word; and Markdown without its code and comments.
+"""Prepares texts for people and prompts: shows hidden characters, quotes text, cuts it at a word, and strips code and
+comments from Markdown.
 
-Everything that was said, imported, written into a file or raised as an error is quoted here before a prompt shows it: it cannot start a
-line of its own (a heading, a list item, a `[ENG-…]` reference), open or close a tag, end its quotation, or hide.
+Everything that was said, imported, written into a file or raised as an error is quoted here before a prompt shows it.
+Quoted text cannot start a line of its own (a heading, a list item, a `[ENG-…]` reference), open or close a tag, end its
+quotation, or hide.
 """
 
 import re
@@ -17,16 +19,16 @@ _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-# Fillers and blanks that count as letters or symbols; hieroglyphs' format controls; joiners and annotation marks.
+# Fillers and blanks classed as letters or symbols; hieroglyphs' format controls; joiners and annotation marks.
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0\ufffc\U00013430-\U00013442\U00016fe4\U0001107f\U0001d159"
 _ANNOTATION = "\ufff9-\ufffb"
-# Private use, no characters at all, and the planes nothing is assigned in.
+# Private use, noncharacters, and the planes without assigned characters.
 _UNASSIGNED = (
     "\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe-\U000dffff"
     "\U000e1000-\U0010ffff"
 )
 BLANK = lazy_pattern(f"[{_BLANK}\u200b]")
-"""A character that may be shown as a space or as nothing."""
+"""A character that may be displayed as a space or as nothing."""
 INVISIBLE = lazy_pattern(f"[{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}]")
 """A character that is never visible."""
 UNASSIGNED = lazy_pattern(f"[{_UNASSIGNED}]")
@@ -63,12 +65,15 @@ HIDDEN = lazy_pattern(
 
 
 DOUBTFUL = lazy_pattern("[^\t\n -~\xa0-\xac\xae-\u034e\u2010-\u2027\u202f-\u205f]")
-"""A character that `HIDDEN` may match: not one of the Latin letters and of the quotation marks and dashes. Nearly every text has only
-those, and `HIDDEN` takes 3 ms to compile, which is a twentieth of a hook."""
+"""A character that `HIDDEN` may match: anything but Latin letters and common quotation marks and dashes. Nearly no text
+has one, and compiling `HIDDEN` takes 3 ms, a twentieth of a hook.
+"""
 
 
 def escape_hidden(text: str) -> str:
-    """The text with hidden characters escaped, so that it cannot move the cursor or hide; line breaks are kept."""
+    """The text with hidden characters escaped, so that none can move the cursor or stay hidden; line breaks are
+    kept.
+    """
     plain = (text.isascii() and text.isprintable()) or DOUBTFUL.search(text) is None
     return text if plain else HIDDEN.sub(_escape_character, text)
 
@@ -107,7 +112,7 @@ _SLUG_WORD = lazy_pattern(r"[^\W_]+")
 
 
 def _slug_words(text: str) -> list[str]:
-    """The words of a text in lower case; in scripts that write vowels as marks, with these."""
+    """The words of a text in lower case, including the vowel marks of scripts that have them."""
     text = text[:400].lower()
     if text.isascii():
         return _SLUG_WORD.findall(text)
@@ -152,12 +157,14 @@ QUOTE_PREFIX = "> "
 
 
 def quote_text(text: str) -> str:
-    """The text on one line in “quotation marks” that nothing inside can close, with its markup disabled."""
+    """The text on one line in “quotation marks” that its content cannot close, with its markup disabled."""
     return f"“{notice(text).translate(_CLOSING)}”"
 
 
 def safe_word(text: str) -> str:
-    """An id, role, name, scope or type: unchanged if it is plainly one word, else quoted; files written by hand may have any."""
+    """An id, role, name, scope or type: unchanged if it is a plain word, otherwise quoted, because files written by
+    hand may have any text.
+    """
     return text if _ONE_WORD.fullmatch(text) and escape_hidden(text) == text else quote_text(text)
 
 
@@ -181,21 +188,21 @@ def _disarm(found: re.Match[str]) -> str:
 
 
 def quoted_lines(text: str) -> str:
-    """The text with its lines kept, each marked as quoted."""
+    """The text with its lines kept, each marked as a quotation."""
     return "\n".join(f"{QUOTE_PREFIX}{make_inert(line)}".rstrip() for line in text.splitlines())
 
 
 ELLIPSIS = "…"
-"""Marks the place where text was cut."""
+"""Marks a cut in a text."""
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
-# Characters of the first attempt; each next one doubles it.
+# The number of characters of the first attempt; each further attempt doubles it.
 _FIRST_LOOK = 64
 
 
 def cut(text: str, size: int) -> str:
     """At most `size` characters, back to the last word boundary, and an ellipsis; the text itself if it is no longer.
 
-    Where a word reaches back over half of them (an address, a script without spaces) it is cut inside.
+    A word that fills more than half of them (an address, a script without spaces) is cut inside.
     """
     if len(text) <= size:
         return text
@@ -209,7 +216,7 @@ def cut(text: str, size: int) -> str:
 def longest_fitting(text: str, fits: Callable[[str], bool], least: int) -> str:
     """The longest cut of a text that fits, but never fewer than `least` characters.
 
-    Looks are taken at doubling lengths first, so that a long text costs no more than what is kept of it.
+    It tries doubling lengths first, so that the cost of a long text depends only on the length that is kept.
     """
     shortest = cut(text, least)
     if not fits(shortest):
@@ -231,7 +238,7 @@ def longest_fitting(text: str, fits: Callable[[str], bool], least: int) -> str:
 
 
 def without_comments(text: str) -> str:
-    """The text without the marks of HTML comments, also where removing one would make another."""
+    """The text without the markers of HTML comments, including markers that appear when another one is removed."""
     kept: list[str] = []
     for character in text:
         kept.append(character)
@@ -255,7 +262,7 @@ def _is_attached(char: str) -> bool:
 _DIRECTION_MARKS = "\u200e\u200f\u061c"
 _RIGHT_TO_LEFT = lazy_pattern("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001eeff]")
 _NEEDED_INVISIBLE = lazy_pattern(
-    # Ideographs have variants; Khmer, old Korean and scripts without spaces have signs of their own.
+    # Ideographs have variants; Khmer, old Korean and scripts without spaces have their own signs.
     "(?<=[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
     "|(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b(?=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
     "|(?<=[\u1780-\u17b3])[\u17b4\u17b5]"
@@ -267,11 +274,11 @@ _SHOWN_BLANK = "\u2800"
 
 
 def remove_invisible(text: str) -> str:
-    """The text without invisible characters that no script and no emoji in it needs; a blank that separates words becomes a space.
+    """The text without invisible characters that no script or emoji in it needs; a blank that separates words becomes a
+    space.
 
-    Those that a script or an emoji needs stay: joiners in Persian and Indic words and in emoji, variation selectors
-    behind emoji and ideographs, spaces of no width in scripts without spaces, direction marks in texts that are written
-    from right to left.
+    The needed ones stay: joiners in Persian and Indic words and in emoji, variation selectors after emoji and
+    ideographs, zero-width spaces in scripts without spaces, direction marks in right-to-left text.
     """
     if text.isascii() or DOUBTFUL.search(text) is None:
         return text
@@ -291,7 +298,7 @@ def remove_invisible(text: str) -> str:
 
 
 def _with_spaces(found: re.Match[str]) -> str:
-    """A run of letters longer than any word, with spaces for the blanks that divide it."""
+    """A run of letters longer than any word, with its blanks replaced by spaces."""
     parts = _BLANKS.split(found[0])
     return " ".join(parts) if len(parts) > 2 else found[0]
 
@@ -302,7 +309,9 @@ _COMMENT = re.compile(r"<!--.*?(?:(?P<end>-->)|\Z)", re.DOTALL)
 
 
 def strip_code_spans(text: str) -> str:
-    """Return the text without its code spans: from a run of backticks to the next one of the same length in its paragraph."""
+    """The text without its code spans, each from a run of backticks to the next one of the same length in its
+    paragraph.
+    """
     if "`" not in text:
         return text
     return "".join(map(_outside_code, _BETWEEN_PARAGRAPHS.split(text)))
@@ -324,5 +333,7 @@ def _outside_code(paragraph: str) -> str:
 
 
 def strip_comments(text: str, *, unclosed: bool) -> str:
-    """Return the text without its comments; one that never ends hides the rest of the text if `unclosed`, and is text otherwise."""
+    """The text without its comments. An unclosed comment hides the rest of the text if `unclosed`, and counts as text
+    otherwise.
+    """
     return _COMMENT.sub(lambda found: "" if unclosed or found["end"] else found[0], text)

@@ -1,7 +1,7 @@
 """Finds the entities in a text: identifiers, paths, people and products, versions, addresses, quoted terms.
 
-Deterministic: one pass of one pattern, then a check of the capitals. Every alternative of the pattern has a fixed start and bounded
-repetition, so any input takes linear time; only the start of a long text is read.
+It is deterministic: one pass of one pattern, then a check of capitalised words. Every alternative of the pattern has a
+fixed start and bounded repetition, so any input takes linear time; only the start of a long text is read.
 """
 
 import re
@@ -47,14 +47,14 @@ _WEEKDAYS = frozenset(("monday", "tuesday", "wednesday", "thursday", "friday", "
 
 @lru_cache(maxsize=1)
 def _nameless() -> frozenset[str]:
-    """Words that are no entity even with a capital."""
+    """Words that are not entities even if capitalised."""
     rows = read_table("stopwords.txt") + read_table("questionwords.txt")
     return _WEEKDAYS | frozenset(word for row in rows for word in row)
 
 
 @lru_cache(maxsize=1)
 def _starters() -> frozenset[str]:
-    """Words that are no entity at the start of a sentence, but may be elsewhere (New York)."""
+    """Words that are not entities at the start of a sentence, but may be elsewhere (New York)."""
     return _nameless() | frozenset(word for row in read_table("starters.txt") for word in row)
 
 
@@ -62,7 +62,7 @@ def entities(text: str) -> tuple[str, ...]:
     """The distinct entities in a text, as written, in order of appearance."""
     text = text[:_READ_CHARS]
     if text.islower() and text.isascii() and text.replace(" ", "").isalpha():
-        return ()  # no capital, no digit, no sign: nothing in it is a name or an identifier
+        return ()  # no capital, digit or sign, so no name or identifier
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     found: dict[str, None] = {}
@@ -102,7 +102,7 @@ def _entity_of_match(kind: str, match: re.Match[str], names: "_Names", found: di
 
 
 class _Names:
-    """Collects runs of capitalised words and decides at the end about those that started a sentence."""
+    """Collects runs of capitalised words and decides about those at the start of a sentence when all are known."""
 
     __slots__ = ("at_start", "doubtful", "end", "run", "seen", "start", "starts_sentence", "text")
 

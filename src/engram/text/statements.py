@@ -1,4 +1,6 @@
-"""Reads a statement for comparison: its words in order, its numbers, what it negates, and whether it says what will be instead of what is."""
+"""Parses a statement for comparison: its words in order, its numbers, its negations, and whether it is about the
+future.
+"""
 
 import re
 import unicodedata
@@ -30,7 +32,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number in a text. Two numbers are equal if kind, value and unit are; the position does not count."""
+    """One number in a text. Two numbers are equal if they have the same kind, value and unit; the position does not
+    count.
+    """
 
     kind: str
     """quantity, version, time, date, address or reference (an issue number)."""
@@ -130,7 +134,7 @@ def _digits(surface: str) -> str:
 
 
 def _clock(surface: str) -> str:
-    """A time as 24 hours with minutes: "9pm" → 21:00."""
+    """A time in 24-hour format with minutes: "9pm" → 21:00."""
     half = _MERIDIEM.search(surface)
     hour, *rest = _digits(surface[: half.start()] if half else surface).strip().split(":")
     if half is None:
@@ -164,7 +168,7 @@ _COORDINATING = frozenset(("and", "or", "nor", "but", "instead", "howev", "other
 _SENTENCE_ENDS = frozenset(".!?。！？؟\n")
 _SILENT_SYMBOLS = frozenset("\"'`“”‘’«»[]{}「」『』《》*_-–—|•·\u200d\ufe0f")
 _NAME_CHARS = 80
-"""Characters of a word that tell whether it has the shape of a name; its parts are asked one by one."""
+"""The number of characters of a word checked for the shape of a name; its parts are checked one by one."""
 _NAME_SHAPE = lazy_pattern(r"[\d_./\\@$]|[a-z][A-Z]")
 _PREFIXES = ("un", "non", "dis")
 _NOTHING: frozenset[str] = frozenset()
@@ -179,14 +183,14 @@ _COUNTS = {char: str(value) for value, char in enumerate("零一二三四五六�
 
 @dataclass(frozen=True, slots=True)
 class NormalizedStatement:
-    """A statement, reduced to what two statements are compared by."""
+    """A statement reduced to the parts that matter for comparison."""
 
     sequence: tuple[str, ...] = ()
-    """Everything that carries meaning, in order: stems, relation words, numbers, symbols and `NOT`."""
+    """Every meaningful part, in order: stems, relation words, numbers, symbols and `NOT`."""
     content: frozenset[str] = frozenset()
     """The words alone, without relation words, numbers and negations."""
     subject: frozenset[str] = frozenset()
-    """The content words before the verb: what the statement is about."""
+    """The content words before the verb, which are the subject of the statement."""
     negated: frozenset[str] = frozenset()
     """The content words in the scope of a negation."""
     negations: int = 0
@@ -194,12 +198,12 @@ class NormalizedStatement:
     """Words that look like names: capitals inside a sentence, identifiers, paths."""
     numbers: tuple[Number, ...] = ()
     identifying: tuple[Number, ...] = ()
-    """Numbers that identify the thing meant (before the verb, issue numbers) rather than describe it."""
+    """Numbers that identify a thing (before the verb, issue numbers) rather than describe it."""
     qualified: frozenset[str] = frozenset()
     """Words after "in", "for", "when" and the like: the circumstances."""
     past: bool = False
     has_verb: bool = False
-    """A verb was recognised; without one it is unknown which of several numbers identifies the thing meant."""
+    """Whether a verb was recognised; without one it is unknown which of several numbers identifies the thing."""
     raw: tuple[str, ...] = ()
     """Every word in lower case, with a comma between clauses."""
 
@@ -216,13 +220,13 @@ def _synonyms() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _antonyms() -> dict[frozenset[str], bool]:
-    """Pair of stems → whether swapping the two sides undoes the opposition."""
+    """Pair of stems → whether swapping the two sides cancels the opposition."""
     return {frozenset(map(canonical_stem, row[-2:])): row[0] == "~" for row in read_table("antonyms.txt")}
 
 
 @lru_cache(maxsize=1)
 def _rivals() -> dict[str, tuple[int, str]]:
-    """Stem → (its group, the choice it names)."""
+    """Stem → (its group, its choice within the group)."""
     return {
         canonical_stem(spelling): (group, choice)
         for group, row in enumerate(read_table("rivals.txt"))
@@ -246,7 +250,7 @@ def _rewrites(ascii_only: bool) -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 
 @lru_cache(maxsize=65536)
 def is_opposite(one: str, other: str) -> bool:
-    """Whether two stems are opposites: by the table, or one is the other with un-, non- or dis- before it."""
+    """Whether two stems are opposites: listed in the table, or equal but for un-, non- or dis-."""
     if frozenset((one, other)) in _antonyms():
         return True
     shorter, longer = sorted((one.rstrip("e"), other.rstrip("e")), key=len)  # safe, unsaf: stems differ by length
@@ -256,7 +260,7 @@ def is_opposite(one: str, other: str) -> bool:
 
 
 def is_converse(one: str, other: str) -> bool:
-    """Whether two opposites say the same if the two things they relate change places (before, after)."""
+    """Whether two opposites have the same meaning if the two things they relate are swapped (before, after)."""
     return _antonyms().get(frozenset((one, other)), False)
 
 
@@ -268,14 +272,14 @@ def is_rival(one: str, other: str) -> bool:
 
 
 def has_opposite(some: Collection[str], others: Collection[str]) -> bool:
-    """Whether a stem of the first group and one of the second are opposites; faster than comparing each two."""
+    """Whether a stem of the first group and one of the second are opposites; faster than comparing all pairs."""
     if any(not _antonyms_of().get(word, _NOTHING).isdisjoint(others) for word in some):
         return True
     return _has_prefixed(some, others) or _has_prefixed(others, some)
 
 
 def _has_prefixed(some: Collection[str], others: Collection[str]) -> bool:
-    """Whether a stem of the first group is one of the second with un-, non- or dis- before it."""
+    """Whether a stem of the first group equals one of the second with un-, non- or dis- added."""
     longer = [word.rstrip("e") for word in some if word.startswith(_PREFIXES)]
     shorter = {word.rstrip("e") for word in others} if longer else _NOTHING
     return any(
@@ -299,7 +303,7 @@ def has_rival(some: Collection[str], others: Collection[str]) -> bool:
 
 @lru_cache(maxsize=1)
 def _antonyms_of() -> dict[str, frozenset[str]]:
-    """Stem → those that are its opposites by the table."""
+    """Stem → its opposites by the table."""
     found: dict[str, set[str]] = {}
     for both in _antonyms():
         for one in both:
@@ -309,7 +313,7 @@ def _antonyms_of() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=65536)
 def is_contrastive(word: str) -> bool:
-    """Whether a stem may have opposites or has rivals; of any two opposites at least one is such a stem."""
+    """Whether a stem may have opposites or has rivals; of two opposites, at least one is such a stem."""
     return word in _antonym_words() or word in _rivals() or word.startswith(_PREFIXES)
 
 
@@ -356,13 +360,13 @@ _read_long = lru_cache(maxsize=64)(_read)
 
 @lru_cache(maxsize=65536)
 def canonical_stem(word: str) -> str:
-    """The stem under which a lower-case word is compared."""
+    """The canonical stem of a lower-case word, used for comparison."""
     root = stem(word.removesuffix("'s"))
     return _synonyms().get(root, root)
 
 
 class _Reader:
-    """Reads a text in one pass; the state says what the words so far imply for the next one."""
+    """Reads a text in one pass; its state holds what the words so far imply for the next one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -509,7 +513,9 @@ class _Reader:
                 self.sequence.append("with")
 
     def _is_letter_name(self, letter: str, started: bool) -> bool:
-        """Whether a capital letter is a name: "A" is in "Service A", but not in "A service" unless other letters are used as names."""
+        """Whether a capital letter is a name: "A" is in "Service A", but not in "A service" unless other letters are
+        names.
+        """
         return letter not in "AI" or (letter == "A" and (not started or self.has_letter_names))
 
     def _keep(self, word: str) -> None:
@@ -555,19 +561,23 @@ _AT_PRESENT = lazy_pattern(
     r"\b(?:now|today|currently|presently|at (?:the moment|present)|right now|these days)\b", re.IGNORECASE
 )
 _FROM_NOW = lazy_pattern(r"\b(?:now|today|immediately|already|always|never)\b", re.IGNORECASE)
-"""Words that make a promise or a rule of it, which counts at once: "from now on we will use tabs"."""
+"""Words that make a statement about the future a promise or rule with immediate effect: "from now on we will use
+tabs".
+"""
 
 
 def is_plan(text: str) -> bool:
-    """Whether a statement says what will be, or a question asks for it."""
+    """Whether a statement is about the future, or a question asks about it."""
     return bool(_PLAN.search(text)) and not _FROM_NOW.search(text)
 
 
 def is_only_planned(new: str, old: str) -> bool:
-    """Whether a newer statement says what will be, beside one that says what is: until it happens, the older one is current."""
+    """Whether a newer statement is about the future and the older one about the present, which stays current until
+    then.
+    """
     return is_plan(new) and not _PLAN.search(old)
 
 
 def asks_about_now(question: str) -> bool:
-    """Whether a question says that it asks for what is: "which database do we use today?"."""
+    """Whether a question explicitly asks about the present: "which database do we use today?"."""
     return bool(_AT_PRESENT.search(question)) and not _PLAN.search(question)

@@ -1,8 +1,8 @@
-"""Cuts a text into sentences and into index terms: deterministic, for every script, with the standard library alone.
+"""Splits a text into sentences and into index terms: deterministic, for every script, with only the standard library.
 
-`tokens` returns what the index stores, `query_terms` what a question is searched by. A term consists of letters, numbers, marks
-and `_`. Identifiers, paths and versions are indexed as a whole, joined by `_`, and by their parts; scripts without spaces
-become character bigrams; an emoji becomes `u` and its code point.
+`tokens` returns the terms that the index stores, `query_terms` those to search a question by. A term consists of
+letters, numbers, marks and `_`. Identifiers, paths and versions are indexed as a whole, joined by `_`, and by their
+parts; scripts without spaces become character bigrams; an emoji becomes `u` and its code point.
 """
 
 import re
@@ -57,7 +57,7 @@ _MARKER = lazy_pattern(
 
 
 def split_sentences(text: str, most: int = 0) -> list[str]:
-    """The sentences of a short text; `most` cuts leave the rest in one piece, 0 means no limit."""
+    """The sentences of a short text. After `most` cuts the rest stays in one piece; 0 means no limit."""
     return [part for part in SENTENCE_END.split(text.strip(), maxsplit=most) if part]
 
 
@@ -92,7 +92,7 @@ def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_inside(text: str, start: int, stop: re.Match[str], edited: bool) -> bool:
-    """Whether a stop does not end the sentence: after an abbreviation, an initial or the number of a clause."""
+    """Whether a full stop does not end the sentence: after an abbreviation, an initial or the number of a clause."""
     if edited and stop[0][0] in ".!?…" and not _CAPITAL_FOLLOWS.match(text, stop.end()):
         return True
     if stop[0] != ".":
@@ -312,7 +312,7 @@ def _compound(compound: str) -> Iterator[Pair]:
 
 
 def _read_each(parts: Sequence[str], read: Callable[[str], Iterator[Pair]]) -> Iterator[Pair]:
-    """The pairs of each part in order. A part is read once, since a long chunk may repeat itself."""
+    """The pairs of each part in order. A part is read only once, because a long chunk may repeat itself."""
     known: dict[str, tuple[Pair, ...]] = {}
     for part in parts:
         if part not in known:
@@ -354,7 +354,9 @@ def _humps(word: str) -> list[str]:
 
 
 POSTINGS_BUDGET = 12_000
-"""The most postings one query reads, rarest terms first. With 100k documents an unpruned OR took 210 ms, pruned 5 ms."""
+"""The maximum number of postings one query reads, rarest terms first. With 100k documents an unpruned OR took 210 ms,
+pruned 5 ms.
+"""
 
 
 def prune_terms(frequency: Mapping[str, int]) -> list[str]:
@@ -369,7 +371,7 @@ def prune_terms(frequency: Mapping[str, int]) -> list[str]:
     return kept
 
 
-# Where one thing ends and another begins: an empty line, a list's mark, a heading. A wrapped line goes on.
+# The boundary between two items: an empty line, a list marker, a heading. A wrapped line continues.
 _BREAK = lazy_pattern(r"\n\s*\n|\n\s*(?:[-*•>#`|]|\d+[.)]\s)")
 _HYPHEN = lazy_pattern(r"(?<=[^\W\d_])[-‐‑](?=[^\W\d_])")
 
@@ -389,7 +391,7 @@ class _SearchableText:
 
     def __init__(self, text: str) -> None:
         parts = _BREAK.split(text)
-        # A line's end is in no prepared part, so nothing is found across two of them.
+        # A line end is in no prepared part, so no match crosses lines.
         self._literal = "\n".join(map(_literal, parts))
         self._join_tokens = "\n".join(f" {_join_tokens(part)} " for part in parts)
         self._terms = frozenset(tokens(text))
@@ -403,7 +405,7 @@ class _SearchableText:
         # "e-mail" is found in "email": the joined form comes before its parts.
         if own and len(term.split()) == 1 and own[0] in self._terms:
             return True
-        # The terms of a script without spaces overlap, and a path may go on: their run is not one of the text's.
+        # The terms of a script without spaces overlap, and a path may continue: their run is not one of the text's.
         return self._terms.issuperset(own[1:] or own) and _literal(term) in self._literal
 
 

@@ -110,7 +110,7 @@ def fold(word: str) -> str:
 
 
 def base_forms(word: str, language: str) -> Iterator[str]:
-    """Possible base forms of a folded word: the word itself, then the others, likelier ones first.
+    """Possible base forms of a folded word: the word itself, then the others, the most likely first.
 
     `base_forms` proposes forms and the caller looks them up: "facturas" may come from "factura" or "facturar".
     `data/endings.txt` has the endings; `data/compounds.txt` has the infixes of German and Dutch verbs and the links of

@@ -1,4 +1,4 @@
-"""What is known of a word: its classes by the tables in `data/`, its English stem, and what kind of verb it is."""
+"""Lexical data on single words: classes from the tables in `data/`, English stems, and kinds of verbs."""
 
 import re
 from functools import lru_cache
@@ -135,10 +135,10 @@ def _irregular() -> dict[str, str]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem under which `word` is indexed; deterministic, and the word itself if it is not ASCII letters.
+    """The stem under which `word` is indexed; deterministic.
 
-    `stem` takes a word as `tokens` makes it (casefolded, no apostrophe) and returns the form that is indexed. Words
-    with anything but ASCII letters are their own stem, so other scripts pass through.
+    `stem` takes a word in the form of `tokens` (casefolded, no apostrophe). A word with anything but ASCII letters is
+    its own stem, so other scripts are unchanged.
     """
     word = _irregular().get(word, word)
     if len(word) < 3 or not (word.isascii() and word.isalpha()):
@@ -149,7 +149,7 @@ def stem(word: str) -> str:
 
 
 def word_of(term: str) -> str:
-    """The commonest English word with this stem; the term itself if unknown."""
+    """The most common English word with this stem; the term itself if unknown."""
     return _words().get(term, term)
 
 
@@ -210,7 +210,7 @@ def _past_and_gerund(word: str, r1: int) -> str:
 
 
 def _restore_ending(base: str, r1: int) -> str:
-    """Restores what a dropped -ed or -ing had changed: hoped → hope, hopped → hop."""
+    """Restore the word after -ed or -ing was removed: hoped → hope, hopped → hop."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base.endswith(_DOUBLES) and not (len(base) == 3 and base[0] in "aeo"):
@@ -268,7 +268,7 @@ def _kinds() -> dict[str, str]:
 
 @lru_cache(maxsize=8192)
 def kind_of(word: str) -> str:
-    """The kind of a verb in any form: "state", "habit", "say" or "change"; "" for every other word."""
+    """The kind of a verb in any form: "state", "habit", "say" or "change"; "" for any other word."""
     return _kinds().get(stem(word), "")
 
 
@@ -278,7 +278,7 @@ def _stems(label: str) -> frozenset[str]:
 
 
 def is_act(word: str) -> bool:
-    """Whether the word is one of the commonest action verbs; any verb without a kind is an action verb, listed or not."""
+    """Whether the word is one of the most common action verbs; any verb without a kind is an action verb, listed or not."""
     return stem(word) in _stems("act")
 
 

@@ -1,1 +1,1 @@
-"""Answers to parsed questions: the present value, a past one, events, or the lineage of a fact."""
+"""Answers parsed questions with a current value, a past value, events, or the history of a fact."""

@@ -1,10 +1,12 @@
 """Answers a question by its intent: the current value, a past value, an event, or the history of a fact.
 
-Each intent searches elsewhere. `find_current`: what is current, memories and events in one ranking. `historical`: versions that were true in the window, or
-superseded ones. `event`: the session log and memories of events. `lineage`: every version of each fact, in the order they
-were true. A time phrase is a strict window; only current memories are returned from outside of it, with a warning. The versions
-of a fact are chosen by time first, then cut. Hits that are not about the question are left out, however much room the limit
-leaves. Other matches are separate parts of the answer, see `parts.py`.
+Each intent searches different records. `current` searches current memories and events in one ranking. `historical`
+searches versions that were true in the window or, without a window, superseded ones. `event` searches the session log
+and memories of events. `lineage` returns every version of each fact, in the order they were true.
+
+A time phrase is a strict window; only current memories are returned from outside it, with a warning. The versions of a
+fact are selected by time before the limit applies. Hits that are not about the question are left out even if the limit
+leaves room. Other matches are separate parts of the answer, see `parts.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,7 +80,7 @@ from engram.text.tokens import query_terms, tokens
 from engram.text.words import is_past, kind_of, revises, word_class
 
 MOST_SUPERSEDED = 5_000
-"""The most superseded memories read for what changed in a window, newest first."""
+"""The maximum number of superseded memories, newest first, that are read to find changes in a window."""
 VERSIONS = "the versions of each fact asked about, oldest first"
 CHANGES = "superseded memories, before and after each change; listed, not searched"
 _ACTORS = frozenset(("i", "we", "you", "he", "she", "they", "who"))
@@ -93,7 +95,7 @@ class LineageAnswerer:
     facts: FactFinder
 
     def answer_histories(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
-        """The history of every fact the question is about, one after the other, the likeliest first."""
+        """The history of every fact the question is about, one after the other, the most likely fact first."""
         found, histories = self.facts.find_histories(query)
         if not histories:
             return TracedAnswer(found, window, (), VERSIONS)
@@ -106,7 +108,7 @@ class LineageAnswerer:
         return TracedAnswer(derive_hits(found, hits), window, (*notes, *left), VERSIONS)
 
     def answer_changes(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
-        """Every fact that changed in the window: before and after each change, in the order of the changes."""
+        """Every fact that changed in the window: the versions before and after each change, in chronological order."""
         past = replace(query.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
         gone = self.facts.store.listing(past, MOST_SUPERSEDED)
         lineages = {memory.lineage: memory for memory in gone if memory.lineage and _ended_in(memory, window)}
@@ -125,7 +127,7 @@ class LineageAnswerer:
         return versions_of(memory, self.facts.store, query.filters)
 
     def _within(self, history: FactHistory, window: Window | None) -> list[Memory]:
-        """The versions of a fact on either side of its changes in the window, and those true in it."""
+        """The versions of a fact before and after its changes in the window, and those true in it."""
         if window is None:
             return list(history.versions)
         now = self.facts.clock()
@@ -172,8 +174,10 @@ def _names_only_the_change(keys: Sequence[str]) -> bool:
 
 
 def _about(histories: Sequence[FactHistory]) -> list[FactHistory]:
-    """The facts a question about change is about: the best one, and others that did change. Where none did, statements that match
-    as well as the best one stand in for its history, although none replaced another.
+    """The facts a question about change is about: the best one, and any others that changed.
+
+    If none changed, statements that match about as well as the best one stand in for its history, although none
+    replaced another.
     """
     if histories and not any(history.has_changed for history in histories):
         least = AS_GOOD_SHARE * histories[0].best.relevance
@@ -183,7 +187,7 @@ def _about(histories: Sequence[FactHistory]) -> list[FactHistory]:
 
 
 def _cut(facts: Sequence[Sequence[Hit]], limit: int) -> tuple[list[Hit], tuple[str, ...]]:
-    """The latest versions of each fact while there is room, and how many were left out."""
+    """The latest versions of each fact that fit the limit, and notes on how many were left out."""
     hits: list[Hit] = []
     for versions in facts:
         room = limit - len(hits)
@@ -206,7 +210,9 @@ def _hit(memory: Memory) -> Hit:
 
 
 LEADING_PLACES = 2
-"""The places among the hits in which a memory that waits for review must be to come before what it replaced."""
+"""How many of the first hits are checked: a memory that waits for review must be among them to precede what it
+replaced.
+"""
 _BELIEF_VERBS = frozenset(
     ("think", "thought", "believe", "believed", "assume", "assumed", "expect", "expected", "know", "knew")
 )
@@ -239,7 +245,7 @@ class Answerer:
     """The lowest relevance a hit may have."""
 
     def answer(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer:
-        """Search where the question's intent points, or where the caller's filters do."""
+        """Search the records for the question's intent, or those that the caller's filters select."""
         if query.narrowed:
             every = asks_for_all(question.subject or query.text)
             hits = self.searcher.search(
@@ -273,7 +279,9 @@ class Answerer:
     def _answer_from_outdated(
         self, answered: TracedAnswer, parts: AnswerParts, limit: int
     ) -> tuple[TracedAnswer, AnswerParts]:
-        """Put archived and stale memories of the part `older` before the hits of an answer without memories, if they are more relevant."""
+        """Put archived and stale memories from the part `older` first if the answer has no memories and they are more
+        relevant.
+        """
         now, least = self.clock(), best_relevance(answered.hits)
         hits = filter_hits(parts.older, lambda hit: may_answer(hit, now) and hit.relevance >= least)
         if not hits:
@@ -284,7 +292,10 @@ class Answerer:
         return replace(answered, hits=found, method=OUTDATED), replace(parts, older=older)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
-        """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""
+        """Put memories about the task first if the text describes one.
+
+        "The build fails since yesterday" describes a task; it does not ask for an event of yesterday.
+        """
         from engram.recall.situated import is_about_task, is_question
 
         is_searched = query.task == question.text and question.window is None
@@ -301,7 +312,7 @@ class Answerer:
         return replace(answered, hits=first_hits(derive_hits(answered.hits, hits), query.limit))
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
-        """The answer without irrelevant hits, what holds now first."""
+        """The answer without irrelevant hits, with current memories first."""
         found = find_replacements(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
         replaced = self._mark_doubtful(query, answered.hits, found)
         answered = self._put_current_first(question, query.filters, answered, replaced)
@@ -314,7 +325,9 @@ class Answerer:
         return _put_evidence_last(answered) if question.intent == "current" or query.narrowed else answered
 
     def _keep_relevant(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
-        """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
+        """The hits about the question, or every hit about the act if the question has no other topic: "what did we
+        decide in March".
+        """
         if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
             return self._choose_best_covering(question, hits, replaced)
         act = set(query_terms(question.subject))
@@ -326,7 +339,9 @@ class Answerer:
         )
 
     def _choose_best_covering(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
-        """The hits about the question, of its tense; where it names no time only those that cover as much of it as the others."""
+        """The hits about the question that match its tense. If it names no time, only those that cover as much of it as
+        the others.
+        """
         is_about_facts = question.intent in ("current", "event") and bool(self.floor)
         if is_about_facts:
             other = find_other_tense(question.text, hits, replaced)
@@ -340,8 +355,10 @@ class Answerer:
     def _put_current_first(
         self, question: ParsedQuestion, filters: Filters, answered: TracedAnswer, replaced: Replacements
     ) -> TracedAnswer:
-        """What holds now before what it replaced, in an answer about now; where the question or a filter set a time, only among the hits.
-        In an answer about when something changed, the change.
+        """Put current memories before those they replaced, in an answer about now.
+
+        If the question or a filter sets a time, only hits are reordered. In an answer about when something changed, the
+        change comes first.
         """
         before, hits = [hit.id for hit in answered.hits], answered.hits
         about_now = (CURRENT, CURRENT_THEN, AS_FILTERED, *((FROM_LOG,) if question.intent == "current" else ()))
@@ -356,14 +373,16 @@ class Answerer:
             and not answered.window
             and not asks_when(question.text)
         ):
-            # "What did we decide about the database" asks for the decision that stands.
+            # "What did we decide about the database" asks for the current decision.
             hits = put_current_first(hits, replaced, self.clock(), self.floor, adding=filters)
         moved = before != [hit.id for hit in hits]
         return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
 
     def _mark_doubtful(self, query: SearchQuery, hits: Hits, replaced: Replacements) -> Replacements:
-        """The replacements, with those doubted that wait for review and that a search for the question would not put first. What
-        replaced a hit that is surely about the question is about it too, in whatever words.
+        """Mark as doubtful the replacements that wait for review and that a search for the question would not rank
+        first.
+
+        What replaced a hit that is surely about the question is about it too, whatever its wording.
         """
         asked = {hit.id for hit in hits if hit.relevance >= SURE_RELEVANCE}
         waiting = {
@@ -385,7 +404,9 @@ class Answerer:
         return replaced.with_doubts(waiting - {hit.id for hit in compared_with[:LEADING_PLACES]})
 
     def _put_change_first(self, question: ParsedQuestion, filters: Filters, hits: Hits, replaced: Replacements) -> Hits:
-        """What replaced the best hit, before it; but "when did I move to Lima" names the value itself, whatever came after."""
+        """Put what replaced the best hit before it. "When did I move to Lima" names the value itself, so later values
+        do not count.
+        """
         best = next((hit.memory for hit in hits if hit.relevance >= self.floor), None)
         newest = replaced.newest(best.id) if best is not None and not replaced.is_change(best.id) else None
         if best is None or newest is None or best in select_by_value([best, newest], question.text):
@@ -397,7 +418,7 @@ class Answerer:
     def _answer_state_then(
         self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow
     ) -> TracedAnswer | None:
-        """What held at a time in which nothing is known to have happened; None where that is not known either."""
+        """What was true at a time without known events; None if that is unknown too."""
         window = anchored.window
         if question.intent != "event" or window is None or window.until is None or window.until > self.clock():
             return None
@@ -405,10 +426,10 @@ class Answerer:
         return self._cut(question, query, held) if held.method.startswith(FROM_VERSIONS) else None
 
     def _answer_outside_window(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer | None:
-        """Current memories, where nothing is known about the time asked for; None where none answers.
+        """Current memories, if nothing is known about the time asked for; None if none answers.
 
-        A memory may contain the time phrase itself ("shipped at midnight") or state what is true at any time; only events
-        are bound to a time of their own.
+        A memory may contain the time phrase itself ("shipped at midnight") or state something that is always true; only
+        events have a time of their own.
         """
         found = keep_relevant(
             self.facts.search(replace(query, text=question.text, purpose=PHRASE_AS_WORDS)), question.text, self.floor
@@ -456,7 +477,7 @@ class Answerer:
             answered = timelines.answer_histories(query, window)
         best = best_relevance(answered.hits)
         is_ranked_together = question.intent == "current" and window is None
-        # The session log answers only where it is twice as relevant, which it cannot be next to a memory of at least one half.
+        # A log event must be twice as relevant, which is impossible next to a memory at one half or above.
         return (
             answered
             if best >= SURE_RELEVANCE or is_ranked_together
@@ -466,7 +487,7 @@ class Answerer:
     def _answer_when_changed(
         self, question: ParsedQuestion, query: SearchQuery, window: Window | None
     ) -> TracedAnswer | None:
-        """The history of a fact, for a question about when it changed; None where no such fact ever changed."""
+        """The history of a fact, for a question about when it changed; None if no such fact ever changed."""
         if question.intent == "lineage" or not asks_when_it_changed(query.text):
             return None
         _, histories = self.facts.find_histories(query)
@@ -479,7 +500,7 @@ class Answerer:
     def _answer_belief(
         self, question: ParsedQuestion, query: SearchQuery, window: Window | None
     ) -> TracedAnswer | None:
-        """What was known then, for a question about a belief: "what did we think the date was in March"."""
+        """What was known at the time, for a question about a belief: "what did we think the date was in March"."""
         keys = [word.key for word in words(query.text)]
         held = next((place for place, key in enumerate(keys) if key in _BELIEF_VERBS), len(keys))
         if window is None or question.intent == "current" or _CLAUSE.isdisjoint(keys[held:]):
@@ -490,12 +511,12 @@ class Answerer:
         return TracedAnswer(hits, window, (), KNOWN_THEN) if any(map(is_about, hits)) else None
 
     def _status_now(self, memory_id: str) -> str:
-        """The status of a memory that was current then; "" where it still is."""
+        """The present status of a memory that was current then; "" if it is still current."""
         memory = self.store.get(memory_id)
         return memory.status if memory is not None and memory.status not in LIVE_STATUSES else ""
 
     def _is_event(self, query: SearchQuery, window: Window | None) -> bool:
-        """Whether a "when" question is best answered by an event, not by how long something was true."""
+        """Whether an event is the best answer to a "when" question, not how long something was true."""
         if [word.key for word in words(query.text)][:1] != ["when"]:
             return False
         both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
@@ -509,7 +530,7 @@ class Answerer:
         return told and best is not None and is_about(best)
 
     def _answer_from_log(self, query: SearchQuery, window: Window | None, rival: float) -> TracedAnswer | None:
-        """Events from the session log, where they are twice as relevant as the best memory (`rival`)."""
+        """Events from the session log, if they are twice as relevant as the best memory (`rival`)."""
         ledger = replace(query.filters, kinds=("event",), valid_at=None, as_of=False)
         hits = self.facts.search(
             restrict_to_window(_widen_search(replace(query, filters=ledger, purpose="the ledger")), window)
@@ -585,7 +606,9 @@ class Answerer:
         )
 
     def _versions_in(self, history: FactHistory, question: str, window: Window | None, left: str) -> list[Memory]:
-        """The versions true in the window, or without one the past versions; only the one whose value is named, if any is."""
+        """The versions true in the window, or past versions if there is no window; only those whose value is named, if
+        any is.
+        """
         now, named = self.clock(), select_by_value(history.versions, question)
         if window is None:
             return named or [version for version in history.versions if is_past_version(version, now)]
@@ -597,7 +620,7 @@ class Answerer:
         return [before_outcome(version, event, history.versions) for version in held[-1:]]
 
     def _find_past_versions(self, query: SearchQuery, window: Window | None) -> Hits:
-        """Past versions about the question, for when the current one is more relevant."""
+        """Past versions about the question, for the case that the current one is more relevant."""
         past = replace(query.filters, statuses=("superseded", "archived"), valid_at=None, as_of=False)
         found, now = self.facts.search(replace(query, filters=past, purpose=FROM_PAST_VERSIONS)), self.clock()
 
@@ -617,7 +640,7 @@ class Answerer:
 
 
 def _with_parts(answered: TracedAnswer, parts: AnswerParts) -> TracedAnswer:
-    """The answer with its other parts; what they show was not left out."""
+    """Add the other parts to the answer; hits shown there no longer count as left out."""
     hits = derive_hits(answered.hits, answered.hits)
     hits.filtered = [one for one in answered.hits.filtered if one.id not in parts.ids]
     return replace(answered, hits=hits, parts=parts)
@@ -628,18 +651,18 @@ def _is_before_an_event(question: ParsedQuestion) -> bool:
 
 
 def _value_left(question: ParsedQuestion, anchored: AnchoredWindow) -> str:
-    """The version that had ended by then, where the anchor is its value alone: Rome's in "after Rome"."""
+    """The version that ended at the anchor, if the anchor names only its value: Rome's in "after Rome"."""
     told_by_a_verb = any(is_past(word.key, same=True) for word in words(question.anchor))
     return "" if told_by_a_verb else anchored.after
 
 
 def _widen_search(query: SearchQuery) -> SearchQuery:
-    """The same with a higher limit, so that hits below the floor can be dropped before the limit cuts."""
+    """The query with a higher limit, so that hits below the floor can be dropped before the limit cuts."""
     return replace(query, limit=max(query.limit, VERSION_SEARCH_LIMIT))
 
 
 def _put_evidence_last(answered: TracedAnswer) -> TracedAnswer:
-    """Evidence from documents after what somebody said; the method reports it where a hit moved."""
+    """Put evidence from documents after people's own statements, and note it in the method if a hit moved."""
     hits, before = answered.hits, [hit.id for hit in answered.hits]
     hits[:] = put_evidence_last(hits)
     moved = before != [hit.id for hit in hits]
@@ -647,20 +670,20 @@ def _put_evidence_last(answered: TracedAnswer) -> TracedAnswer:
 
 
 def _is_for_a_task(text: str, hits: Hits) -> bool:
-    """Whether the hits are for a task, which everything that is about it helps."""
+    """Whether the hits are for a task. Every memory about a task helps with it."""
     from engram.recall.situated import is_about_task, is_question, is_situated
 
     return any(is_about_task(hit) and is_situated(hit) for hit in hits) and not is_question(text)
 
 
 def remarks(question: ParsedQuestion) -> tuple[str, ...]:
-    """Warnings about how the question was read: that the model failed, and which times were ignored."""
+    """Warnings about how the question was parsed: that the model failed, and which times were ignored."""
     unread = tuple(f"“{phrase}” could not be read as a time; it was ignored" for phrase in question.unread)
     return (question.reason, *unread) if question.reason.startswith(BY_RULES) else unread
 
 
 def _moment(window: Window, now: datetime) -> datetime:
-    """The moment a window asks about: its end, or now where it is open."""
+    """The moment a window asks about: its end, or now if the window is open."""
     if window.until is not None and window.until <= now:
         return window.until - INSTANT
     return now if window.since is None or window.since <= now else window.since

@@ -1,4 +1,4 @@
-"""Answers about events: from the session log and from memories of events, whichever matches best."""
+"""Answers about events, from the session log and from memories of events, whichever match best."""
 
 from itertools import pairwise
 
@@ -49,9 +49,9 @@ IN_TIME = "everything from that time, in order"
 BEST_FIRST = "what was said and done, the most relevant first"
 MEMORIES_INSTEAD = "memories, since no event matches"
 AS_GOOD_SHARE = 0.8
-"""The share of the best relevance from which another version matches as well."""
+"""The share of the best version's relevance from which another version matches about as well."""
 MAX_EVENTS_IN_WINDOW = 200
-"""The most events read where everything from a time is asked for."""
+"""The maximum number of events read if a question asks for everything from a time."""
 _DOING = frozenset(("work", "accomplish", "achieve", "spend", "busy"))
 """Verbs that do not say what was done."""
 _NO_SUBJECTS = frozenset(
@@ -65,12 +65,12 @@ _SPEAKERS = frozenset(("i", "we", "you"))
 
 @dataclass(slots=True)
 class EventAnswerer:
-    """Answers questions about what was said and done."""
+    """Answers questions about statements and actions in the past."""
 
     facts: FactFinder
 
     def answer(self, query: SearchQuery, window: Window | None, but: str = "") -> TracedAnswer:
-        """The events the question asks about. `but` is the id of the event its time is anchored to, which is left out."""
+        """The events the question asks about. `but` is the id of the event that anchors its time, which is left out."""
         if window is not None and asks_for_all(query.text):
             every, _ = self._events(
                 restrict_to_window(
@@ -99,8 +99,9 @@ class EventAnswerer:
         return TracedAnswer(found, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
 
     def _events(self, query: SearchQuery, purpose: str = "what happened") -> tuple[Hits, bool]:
-        """Logged events and memories of events, best first; and whether a memory of a state matches so much better that it is
-        meant: "when did I start at Google", where it is known that I work there.
+        """Logged events and memories of events, best first, and whether a memory of a state matches clearly better.
+
+        "When did I start at Google" means the state if a memory says that I work there.
         """
         both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         wide = replace(query, filters=both, limit=max(VERSION_SEARCH_LIMIT, query.limit), purpose=purpose)
@@ -114,7 +115,7 @@ class EventAnswerer:
         return hits, best_relevance(hits) < MIN_SHARE_OF_BEST * best_relevance(filter(is_about, rivals))
 
     def _add_crowded_out(self, found: Hits, query: SearchQuery) -> Hits:
-        """The hits of a search among all versions, with the current ones that superseded versions left no place for."""
+        """Add the current memories that superseded versions crowded out of a search among all versions."""
         if len(found) < query.limit or all(hit.memory is None or hit.memory.status in LIVE_STATUSES for hit in found):
             return found
         live = self.facts.search(
@@ -124,8 +125,9 @@ class EventAnswerer:
         return derive_hits(found, [*found, *(hit for hit in live if hit.id not in known)])
 
     def _drop_superseded(self, found: Hits, query: SearchQuery) -> Hits:
-        """Drop superseded memories, except those from the time asked about, and an event the question names: the move to Oslo
-        took place even if another move followed, and then the later one is not meant.
+        """Drop superseded memories, except those from the time asked about and events the question names.
+
+        The move to Oslo took place even if another move followed, and then the later one is not meant.
         """
         if _is_timed(query):
             return found
@@ -147,7 +149,7 @@ class EventAnswerer:
         return drop_hits(found, is_not_meant, "a version that is not the one asked about")
 
     def _find_memories(self, query: SearchQuery, window: Window | None) -> Hits:
-        """Memories that are not events: the versions of a fact whose value is named, else what a search finds."""
+        """Memories that are not events: the versions of a fact whose value is named, or the results of a search."""
         found, histories = self.facts.find_histories(query, NEAREST_FLOOR)
         named = [
             history.version_hit(version)
@@ -159,7 +161,7 @@ class EventAnswerer:
             return derive_hits(found, told[: query.limit])
         then = query.filters
         if window is not None and then.statuses == LIVE_STATUSES and not then.as_of:
-            # What was said then is an answer, whatever replaced it since.
+            # A statement from that time is an answer, even if it was replaced later.
             then = replace(then, statuses=EVERY_VERSION, valid_at=None)
         timed = restrict_to_window(replace(query, filters=then, purpose="memories that are not events"), window)
         return self.facts.search(timed)
@@ -170,7 +172,7 @@ def _is_timed(query: SearchQuery) -> bool:
 
 
 def _clearly_best(found: Hits, lineage: str) -> set[str]:
-    """The version of a fact that the question is about more than about any other: the decision, not its reversal."""
+    """The version of a fact that matches the question better than any other: the decision, not its reversal."""
     versions = [hit for hit in found if hit.memory is not None and hit.memory.lineage == lineage]
     best = max(versions, key=lambda hit: hit.relevance)
     others = [hit.relevance for hit in versions if hit.id != best.id]
@@ -209,13 +211,13 @@ def asks_for_all(question: str) -> bool:
 
 
 def names_only_acts(question: str) -> bool:
-    """Whether a question has no topic but what was done: "what did we decide"."""
+    """Whether a question has no topic besides the act: "what did we decide"."""
     topic = [word.key for word in words(question) if query_terms(f"x {word.key}")[1:]]
     return bool(topic) and all(is_act(key) or kind_of(key) for key in topic)
 
 
 def asks_what_was_said(question: str) -> bool:
-    """Whether the question asks for something that was said, which only the session log has."""
+    """Whether the question asks for somebody's words, which only the session log has."""
     return any(kind_of(word.key) == "say" for word in words(question))
 
 
@@ -239,7 +241,7 @@ def _moment(hit: Hit) -> tuple[float, int]:
 
 
 def restrict_to_window(query: SearchQuery, window: Window | None) -> SearchQuery:
-    """The search with the question's window, where the caller gave none."""
+    """The search restricted to the question's window, unless the caller gave one."""
     if window is None:
         return query
     given = query.filters

@@ -1,8 +1,9 @@
 """The facts a question is about, found by search or by the conflict key it names, and their versions over time.
 
-"The user moved to Lisbon" shares no word with "What was my previous home?". But the policy gave it a conflict key, and the question
-says which one it means: a slot (residence) and an owner (the user). A slot that no policy knows ("user:home") is understood too,
-where its words are in the table. A window anchored to an event ("before I moved") is looked up in memories and the session log.
+"The user moved to Lisbon" shares no word with "What was my previous home?". But the policy gave it a conflict key, and
+the question names the same slot (residence) and owner (the user). A slot that no policy defines ("user:home") is
+recognised if its words are in the table. A window anchored to an event ("before I moved") is looked up in memories and
+the session log.
 """
 
 from calendar import day_name, month_name
@@ -70,7 +71,7 @@ _PARTS = lazy_pattern(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class SlotQuery:
-    """The fact a question names: its slots, likeliest first, and whose it is."""
+    """The fact a question names: its possible slots, the most likely first, and its owner."""
 
     slots: tuple[str, ...] = ()
     owner: str = ""
@@ -91,7 +92,7 @@ class SlotQuery:
         return bool(parts & said) and self.owner in parts and parts <= said | {self.owner}
 
     def is_anothers(self, conflict_key: str) -> bool:
-        """Whether a key is the same thing of the user where another's was asked for, or another's where the user's was."""
+        """Whether a key is for the same slot but the wrong owner: the user instead of somebody else, or the reverse."""
         slot, _, owner = conflict_key.partition(":")
         return slot in self.slots and bool(owner) and (owner == USER) != (self.owner == USER)
 
@@ -118,7 +119,7 @@ def _words_of(slot: str) -> frozenset[str]:
 
 
 def slot_query(question: str) -> SlotQuery:
-    """The fact that a question, without its time phrase, names; one without slots where it names none."""
+    """The fact that a question, without its time phrase, names; without slots if it names none."""
     keys = [word.key + _possessive(question[word.start : word.end]) * ("'" not in word.key) for word in words(question)]
     return _parse_possession(keys) or _parse_activity(keys) or SlotQuery()
 
@@ -128,7 +129,9 @@ def _possessive(written: str) -> str:
 
 
 def _parse_possession(keys: list[str]) -> SlotQuery | None:
-    """A thing with its owner: "what was my previous employer", "Anna's age". In "my home wifi" the home only tells which."""
+    """A thing with its owner: "what was my previous employer", "Anna's age". In "my home wifi", "home" only qualifies
+    the thing.
+    """
     for place, (noun, after) in enumerate(pairwise([*keys, ""])):
         slots = _slots("noun").get(stem(noun))
         owner = _owner(keys[:place]) if slots and _is_clause_end(after) else ""
@@ -153,7 +156,7 @@ def _is_clause_end(after: str) -> bool:
 
 
 def _parse_activity(keys: list[str]) -> SlotQuery | None:
-    """What somebody does somewhere: "where did I live", "which company does my sister work for"."""
+    """What somebody does at a place: "where did I live", "which company does my sister work for"."""
     asks = keys[:1] in (["where"], ["who"]) or (len(keys) > 1 and keys[0] in ("which", "what") and _is_noun(keys[1]))
     carrier = next((place for place, key in enumerate(keys) if key in _CARRIERS), 0)
     if not asks or not carrier:
@@ -172,7 +175,7 @@ def _is_noun(key: str) -> bool:
 
 
 def _subject(said: list[str]) -> str:
-    """The one person a verb's subject is: "I", "Anna", "my sister"; nobody where it may be several."""
+    """The one person who is the verb's subject: "I", "Anna", "my sister"; nobody if it may be several people."""
     if said == ["i"]:
         return USER
     name = said[1:] if said[0] == "my" else said
@@ -180,20 +183,22 @@ def _subject(said: list[str]) -> str:
 
 
 def _as_key(name: str) -> str:
-    from engram.gates.policies.keys import normalize_value  # the policies cost more to load than most questions need
+    from engram.gates.policies.keys import normalize_value  # slow to import, and most questions do not need it
 
     return normalize_value(name)
 
 
 _IT = frozenset(("it", "them", "that", "this", "they", "these"))
 EVERY_VERSION = (*LIVE_STATUSES, "superseded", "archived")
-"""The statuses of memories that are true, or once were."""
+"""The statuses of memories that are or once were true."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnchoredWindow:
-    """The window of a question, with warnings about it. Where it is anchored to an event, `anchor_id` is the id of the hit that dates
-    it, and `after` the same where the window follows the event.
+    """The window of a question, with warnings about it.
+
+    If it is anchored to an event, `anchor_id` is the id of the hit that dates the event. `after` is the same id if the
+    window follows the event.
     """
 
     window: Window | None
@@ -218,13 +223,17 @@ def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) ->
 
 
 def _is_own_change(question: ParsedQuestion) -> bool:
-    """Whether the anchor is a change of the fact itself: "before I changed it". Then its versions show what was before."""
+    """Whether the anchor is a change of the fact itself: "before I changed it". Then its versions show the earlier
+    value.
+    """
     told = [word.key for word in words(question.anchor)]
     return question.relation == "before" and bool(_IT & set(told)) and any(revises(key, loosely=True) for key in told)
 
 
 def _find_anchor_hit(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
-    """The memory or logged event that dates the anchor. The question assumes there is one, so the closest match will do."""
+    """The memory or logged event that dates the anchor. The question assumes that it exists, so the closest match is
+    enough.
+    """
     wide = replace(filters, kinds=("memory", "event"), statuses=EVERY_VERSION, valid_at=None, as_of=False, types=None,
                    since=None, until=None)  # fmt: skip
     found = searcher.search(
@@ -238,7 +247,7 @@ def _moment_of(hit: Hit) -> datetime | None:
 
 
 def _during(dated: Hit, moment: datetime, zone: tzinfo | None) -> Window:
-    """The time a memory was valid; an event lasts its day, which is the question's."""
+    """The time a memory was valid; for an event, its day in the question's zone."""
     if dated.memory is not None and dated.memory.valid_until is not None:
         return Window(moment, dated.memory.valid_until)
     day = (local(moment, zone) if zone else moment).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -250,17 +259,17 @@ _OUT = ("retired", "rejected", "candidate")
 
 
 def is_over(memory: Memory | None, now: datetime) -> bool:
-    """Whether its own validity has ended."""
+    """Whether the validity of a memory has ended."""
     return memory is not None and memory.valid_until is not None and memory.valid_until <= now
 
 
 def is_past_version(memory: Memory, now: datetime) -> bool:
-    """Whether it is no longer true: superseded, archived, or past the end of its validity."""
+    """Whether a memory is no longer true: superseded, archived, or past the end of its validity."""
     return memory.status not in LIVE_STATUSES or is_over(memory, now)
 
 
 def overlaps(memory: Memory | None, window: Window, now: datetime) -> bool:
-    """Whether it was true at some moment of the window."""
+    """Whether a memory was true at some moment of the window."""
     if memory is None:
         return False
     until = memory.valid_until or now + INSTANT
@@ -268,7 +277,7 @@ def overlaps(memory: Memory | None, window: Window, now: datetime) -> bool:
 
 
 def changes_within(versions: Sequence[Memory], window: Window | None) -> list[Memory]:
-    """The versions on either side of every change that falls into the window, each once, in order."""
+    """The versions before and after every change in the window, each once, in order."""
     sides = [pair for pair in pairwise(versions) if window is None or _is_in_window(window, start_of(pair[1]))]
     return list({version.id: version for pair in sides for version in pair}.values())
 
@@ -278,7 +287,7 @@ def _is_in_window(window: Window, moment: datetime) -> bool:
 
 
 def versions_of(memory: Memory, store: Store, filters: Filters) -> list[Memory]:
-    """The versions of a fact that were ever true and pass the filters, from any time, in order."""
+    """The versions of a fact that were ever true and pass the filters, at any time, in order."""
     if not memory.lineage:
         return [memory]
     anytime = replace(filters, kinds=("memory",), since=None, until=None)
@@ -287,7 +296,9 @@ def versions_of(memory: Memory, store: Store, filters: Filters) -> list[Memory]:
 
 
 def select_by_value(versions: Sequence[Memory], question: str) -> list[Memory]:
-    """The versions whose own value the question names ("how long did I live in Rome"); none where it names none in particular."""
+    """The versions whose own value the question names ("how long did I live in Rome"); empty if it does not name
+    one.
+    """
     named = {term for name in entities(question) for term in query_terms(name)}
     said = [named & set(tokens(version.statement)) for version in versions]
     return [version for version, terms in zip(versions, said, strict=True) if any(terms - other for other in said)]
@@ -303,7 +314,7 @@ def group_by_lineage(hits: Sequence[Hit]) -> list[list[Hit]]:
 
 
 def before_outcome(memory: Memory, event: datetime, versions: Sequence[Memory]) -> Memory:
-    """The version before an event; one that began last on the day of the event itself is taken to be its result."""
+    """The version before an event. A version that began on the day of the event is taken to be its result."""
     day = event.replace(hour=0, minute=0, second=0, microsecond=0)
     of_the_day = [version for version in versions if day <= start_of(version) < day + timedelta(days=1)]
     earlier = [version for version in versions if start_of(version) < start_of(memory)]
@@ -320,7 +331,7 @@ def version_hit(memory: Memory, hit: Hit) -> Hit:
 
 
 def time_of(hit: Hit, zone: tzinfo | None = None) -> str:
-    """When a hit was true or happened, as days of the zone; "" where that is not known."""
+    """When a hit was true or happened, as days in the zone; "" if unknown."""
     if hit.memory is None:
         return _day(hit.event.at, zone) if hit.event is not None else ""
     memory = hit.memory
@@ -337,9 +348,9 @@ def _day(moment: datetime, zone: tzinfo | None) -> str:
 WAITING_PURPOSE = "statements that wait for review"
 CROWDED_OUT_PURPOSE = "current memories that versions of others left no place for"
 VERSION_SEARCH_LIMIT = 30
-"""Hits read for the versions of facts: those of one fact must not crowd out another."""
+"""Hits read for the versions of facts, enough that the versions of one fact do not crowd out another."""
 MAX_FACTS = 10
-"""Facts whose versions are looked up for one question."""
+"""The maximum number of facts whose versions are looked up for one question."""
 
 _DAYS = frozenset((*day_name, *month_name))
 
@@ -351,7 +362,9 @@ class FactHistory:
     best: Hit
     versions: tuple[Memory, ...]
     ended: Mapping[str, tuple[Memory, str]] = field(default_factory=dict)
-    """By id, the versions that are given an end here, because another statement seems to have replaced them: as stored, with a note."""
+    """By id, versions that get an end here because another statement seems to have replaced them: as stored, with a
+    note.
+    """
 
     def version_hit(self, version: Memory) -> Hit:
         """A version as a hit, with the score of the hit that found the fact."""
@@ -361,13 +374,13 @@ class FactHistory:
 
     @property
     def has_changed(self) -> bool:
-        """Whether it ever had another value."""
+        """Whether the fact ever had another value."""
         return len(self.versions) > 1
 
 
 @dataclass(slots=True)
 class FactFinder:
-    """Searches for the facts of one question, and for the names in it that no memory mentions."""
+    """Searches for the facts of one question and for the names in it that no memory mentions."""
 
     searcher: Searcher
     store: Store
@@ -387,7 +400,7 @@ class FactFinder:
         return self._put_named_first(hits, slots, query)
 
     def find_current(self, query: SearchQuery) -> Hits:
-        """What holds now, found by its own words or by those of a version it superseded."""
+        """Current memories, found by their own words or by those of a version they superseded."""
         given = query.filters
         if given.statuses != LIVE_STATUSES or given.as_of or given.known_at is not None:
             return self.search(query)
@@ -400,7 +413,7 @@ class FactFinder:
                 heads.setdefault(head.id, head)
         if not heads:
             return self.search(query)
-        # Versions of one fact may have taken the places of others.
+        # Versions of one fact may have crowded out others.
         if len(found) >= query.limit and any(hit.id not in heads for hit in found):
             live = self.search(replace(query, purpose=CROWDED_OUT_PURPOSE))
             heads.update({hit.id: hit for hit in live if hit.id not in heads})
@@ -410,7 +423,9 @@ class FactFinder:
         return hits
 
     def find_waiting(self, query: SearchQuery) -> Hits:
-        """Statements that wait for review only because they contradict a current memory, each with that memory after it."""
+        """Statements that wait for review only because they contradict a current memory, each followed by that
+        memory.
+        """
         found = self.search(
             replace(query, filters=replace(query.filters, statuses=("candidate",)), purpose=WAITING_PURPOSE)
         )
@@ -424,7 +439,7 @@ class FactFinder:
         return derive_hits(found, hits.values())
 
     def _head(self, hit: Hit, filters: Filters) -> Hit | None:
-        """The current version of a hit, of those that pass the filters; None where there is none."""
+        """The current version of a hit that passes the filters; None if there is none."""
         memory, now = hit.memory, self.clock()
         if memory is None or (memory.status in LIVE_STATUSES and is_effective(memory, now)):
             return hit
@@ -440,9 +455,9 @@ class FactFinder:
         return version_hit(heads[-1], hit) if heads else None
 
     def find_histories(self, query: SearchQuery, floor: float = MIN_KNOWN) -> tuple[Hits, list[FactHistory]]:
-        """Hits among all versions, and the facts that are meant, the most relevant first.
+        """Hits among all versions, and the facts the question means, the most relevant first.
 
-        Where none is, the search is repeated without the words that only ask for another time.
+        If it finds no fact, it repeats the search without the words that only ask for another time.
         """
         found, histories = self._find_histories(query, floor)
         topic = _topic(query.text)
@@ -474,13 +489,13 @@ class FactFinder:
         return found, _join_histories(told, others, query.text, found)
 
     def find_unknown_names(self, query: SearchQuery) -> tuple[str, ...]:
-        """The names in a question that nothing the caller may see mentions."""
+        """The names in a question that no record visible to the caller mentions."""
         names = {name: tuple(query_terms(name)) for name in entities(query.text) if name.rstrip("s") not in _DAYS}
         mentioned = self._find_mentioned((term for terms in names.values() for term in terms), query.filters)
         return tuple(name for name, terms in names.items() if terms and mentioned.isdisjoint(terms))
 
     def _find_mentioned(self, terms: Iterable[str], filters: Filters) -> frozenset[str]:
-        """The terms that something the caller may see mentions."""
+        """The terms that some record visible to the caller mentions."""
         wanted = list(dict.fromkeys(terms))
         found = self.store.frequencies(wanted) if wanted else {}
         if filters.scopes is None or not found:
@@ -488,7 +503,7 @@ class FactFinder:
         return self.store.known_terms(list(found), filters.scopes)
 
     def _history(self, group: list[Hit], filters: Filters) -> FactHistory:
-        # Each version is shown with the relevance of the one that matches best, so a floor keeps all of them or none.
+        # Every version gets the relevance of the best match, so a floor keeps all of them or none.
         best = next(filter(_is_named, group), None) or max(group, key=lambda hit: hit.relevance)
         return FactHistory(best, tuple(versions_of(best.memory, self.store, filters)) if best.memory else ())
 
@@ -508,10 +523,10 @@ class FactFinder:
         return hits
 
     def _heads(self, slots: SlotQuery, filters: Filters, near: Hits) -> list[Memory]:
-        """The current versions of the fact, by its conflict key: in a large store a search may miss them."""
+        """The current versions of the fact, by its conflict key, because a search in a large store may miss them."""
         default = Filters(statuses=None)
         plain = replace(filters, kinds=default.kinds, scopes=None, statuses=None, valid_at=None, as_of=False) == default
-        # Without scopes, try those that everyone shares and those of the nearby hits.
+        # Without scopes, try the shared scopes and those of the most similar hits.
         scopes = filters.scopes or dict.fromkeys((GLOBAL, USER, *(hit.memory.scope for hit in near if hit.memory)))
         for key in slots.conflict_keys if plain else ():
             heads = [memory for scope in scopes for memory in self.store.heads(key, scope)]
@@ -530,9 +545,9 @@ class FactFinder:
 def _join_histories(
     histories: list[FactHistory], near: Sequence[FactHistory], question: str, hits: Sequence[Hit]
 ) -> list[FactHistory]:
-    """The histories; those of statements that seem to have replaced one another become one, each true until the next began.
+    """Join the histories of statements that seem to have replaced one another; each is true until the next begins.
 
-    A history that is only near the question counts where it joins one that is about it.
+    A history that is only loosely related to the question counts if it joins one that is about it.
     """
     every = [*histories, *near]
     if len(every) < 2:
@@ -561,7 +576,9 @@ def _merge_histories(histories: Sequence[FactHistory], replaced: Replacements) -
 
 
 def _topic(question: str) -> str:
-    """The question without words of change: no version of the budget says that it "changed", or was so "before"."""
+    """The question without words of change: no version of the budget says that it "changed", or what it was
+    "before".
+    """
     said = words(question)
     topic = [word for word in said if not (word.key in word_class("asking", "of_old") or _is_change_word(word.key))]
     return " ".join(question[word.start : word.end] for word in topic) if len(topic) < len(said) else question

@@ -1,4 +1,8 @@
-"""What a question matches besides what is known: what is possibly related, older or known elsewhere, and unconfirmed statements with the proof that they are the user's own words."""
+"""The parts of an answer besides its hits: possibly related, older and unconfirmed matches, and matches in other
+projects.
+
+An unconfirmed statement is quoted only if the ledger proves that it is in the user's own words.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,14 +26,14 @@ __all__ = ["MAX_PART", "PartFinder", "ProofFinder", "quotes_user", "unconfirmed_
 
 PROOF_PURPOSE = "what waits for review"
 _MAX_EVENTS = 5
-"""Events to search for the words of a statement."""
+"""The maximum number of events searched for the words of a statement."""
 _USERS = ("user", "human")
 _SPEAKER = frozenset(tokens("the user's"))
-"""How a statement names the person who says "I" in the event."""
+"""How a statement refers to the person who says "I" in the event."""
 
 
 def unconfirmed_floor(floor: float) -> float:
-    """The floor of unconfirmed matches for a given floor of hits; lower than the usual floor because they are only mentioned."""
+    """The floor of unconfirmed matches for a given floor of hits. It is lower because they are only mentioned."""
     return min(floor, NEAREST_FLOOR) if floor <= MIN_KNOWN else floor
 
 
@@ -37,7 +41,7 @@ def unconfirmed_floor(floor: float) -> float:
 class ProofFinder:
     """Checks statements against the user's turns in the ledger.
 
-    Proven statements may be quoted, marked as unconfirmed. Others are shown by id only because anybody may have
+    Proven statements may be quoted, marked as unconfirmed. Others are shown only by id because anybody may have
     proposed them.
     """
 
@@ -45,7 +49,7 @@ class ProofFinder:
     store: Store
 
     def mark(self, hit: Hit, filters: Filters) -> Hit:
-        """Note `USER_WORDS` on a candidate if the ledger proves it, else `WAITS_NOTE`."""
+        """Note `USER_WORDS` on a candidate if the ledger proves it, otherwise `WAITS_NOTE`."""
         assert hit.memory is not None
         return replace(hit, note=USER_WORDS if self._is_proved(hit.memory, filters) else WAITS_NOTE)
 
@@ -56,7 +60,7 @@ class ProofFinder:
         )
 
     def _find_user_events(self, memory: Memory, filters: Filters) -> Sequence[Event]:
-        """User turns that resemble the statement; none for content from elsewhere."""
+        """The user's turns that resemble the statement; none for content from other sources."""
         if trust_rank(memory) < Rank.HARVEST:
             return ()
         users = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
@@ -71,10 +75,11 @@ def _asks(text: str) -> bool:
 
 
 def quotes_user(events: Sequence[Event], memory: Memory) -> bool:
-    """Whether a candidate says nothing but what the user states in these events, each of its sentences in one of theirs.
+    """Whether each sentence of a candidate is contained in one sentence that the user states in these events.
 
-    A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page; words from several
-    sentences, or from a report of what others say, can be put together to what the user never said.
+    Citing one of the user's events is not enough: the candidate may still say anything, e.g. what an agent read on a
+    web page. Words from several sentences, or from a report of what others say, could be combined into something the
+    user never said.
     """
     said = [sentence for event in events if event.role in _USERS for sentence in _find_stated_sentences(event.content)]
     parts = [part for part in split_sentences(memory.statement) if query_terms(part)]
@@ -82,7 +87,7 @@ def quotes_user(events: Sequence[Event], memory: Memory) -> bool:
 
 
 def _find_stated_sentences(content: str) -> Iterator[str]:
-    """The sentences of a turn that state something in its author's own name: no questions, reports, guesses, or jokes."""
+    """The sentences of a turn that its author asserts: no questions, reports, guesses or jokes."""
     from engram.capture.extraction.clauses import GUESS, IRONY, QUESTION, doubts_about, is_reported, own_sentences
 
     for clause in own_sentences(content):
@@ -103,22 +108,24 @@ def _covers(said: str, statement: str) -> bool:
 
 
 MAX_PART = 3
-"""Hits of one part."""
+"""The maximum number of hits in one part."""
 PARTS_SEARCH_LIMIT = 30
-"""Hits that are sorted into the parts."""
+"""The number of hits that are sorted into the parts."""
 ANSWERED_RELEVANCE = 0.5
 """If the best hit is at least this relevant, only hits at least a tenth as relevant are possibly related."""
 _FAR = 0.1
 MIN_POSSIBLE = 0.005
-"""The floor of what is possibly related: a question in another language than the memory that answers it may be no nearer."""
+"""The floor of what is possibly related. It is low because a question and its answer in different languages may be no
+closer.
+"""
 _ANY = (*LIVE_STATUSES, "candidate", "superseded", "archived")
 
 
 @dataclass(slots=True)
 class PartFinder:
-    """Finds the parts of one answer, with one search for all but the matches elsewhere.
+    """Finds the parts of one answer. One search serves all parts except the matches in other projects.
 
-    The reader is a model or a person. Both can judge a labelled hint; neither can judge what was withheld.
+    The reader, a model or a person, can judge a labelled hint but not one that was withheld.
     """
 
     searcher: Searcher
@@ -128,7 +135,7 @@ class PartFinder:
     zone: tzinfo | None = None
 
     def find(self, query: SearchQuery, known: Hits) -> AnswerParts:
-        """The parts for a question of which `known` is the answer."""
+        """The parts for a question whose answer is `known`."""
         every = replace(query.filters, kinds=("memory", "event"), statuses=_ANY, valid_at=None, as_of=False)
         found = self.searcher.search(
             replace(
@@ -168,7 +175,9 @@ class PartFinder:
         return max(MIN_POSSIBLE, _FAR * best) if best >= ANSWERED_RELEVANCE else MIN_POSSIBLE
 
     def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
-        """How many memories of each other project match, most matches first. The search is not traced because a trace would show their ids."""
+        """How many memories match in each other project, highest count first. It is not traced because a trace would
+        show their ids.
+        """
         seen = query.filters.scopes
         if not query.elsewhere or seen is None:
             return ()
@@ -186,7 +195,7 @@ def _floor_of(hit: Hit) -> float:
 
 
 class _AnswerContents:
-    """What the answer has already, by id, by fact, and the events its memories were extracted from."""
+    """What the answer already contains, by id and by fact, and the events its memories were extracted from."""
 
     def __init__(self, hits: Sequence[Hit]) -> None:
         self._ids: set[str] = set()

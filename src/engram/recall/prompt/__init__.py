@@ -1,1 +1,1 @@
-"""What an agent is given before a task: memories chosen, phrased and fitted into a token budget."""
+"""Builds the prompt text an agent gets before a task: memories selected, formatted and fitted into a token budget."""

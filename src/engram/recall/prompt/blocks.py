@@ -22,7 +22,7 @@ from engram.text.tokens import missing_terms
 CRITICAL = "Critical facts"
 RELEVANT = "Relevant memories"
 MAX_CONSIDERED_HITS = 40
-"""Hits considered for a block."""
+"""The maximum number of hits considered for a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class RecallTrace:
     tokens: int
     kept: tuple[str, ...]
     trimmed: tuple[str, ...]
-    """What the budget cut."""
+    """What was cut to fit the budget."""
     superseded: tuple[str, ...]
-    """What matches, is no longer current, and is not in the answer."""
+    """Matches that are no longer current and not in the answer."""
     missing_expected_terms: tuple[str, ...]
 
     @property
@@ -47,18 +47,18 @@ class RecallTrace:
 
     @property
     def ranked(self) -> Hits:
-        """The hits of the answer, in its order."""
+        """The hits of the answer, in order."""
         return self.recall.hits
 
     @property
     def irrelevant(self) -> tuple[Filtered, ...]:
-        """The documents found that are not in the answer, with the reason."""
+        """The documents found but not in the answer, with the reason."""
         return self.recall.trace.filtered if self.recall.trace is not None else ()
 
 
 @dataclass(slots=True)
 class Blocks:
-    """Builds blocks from what a search finds."""
+    """Builds prompt blocks from search results."""
 
     searcher: Searcher
     clock: Callable[[], datetime]
@@ -95,7 +95,7 @@ class Blocks:
     def trace(
         self, found: Recall, filters: Filters, max_tokens: int, expected: str | Sequence[str] = ()
     ) -> RecallTrace:
-        """The trace of a recall: its text within the budget, what was trimmed, what is superseded, what is missing."""
+        """The trace of a recall: its text within the budget, and what was trimmed, superseded or missing."""
         _check(max_tokens)
         dated = found.intent != "current"
         items = tuple(BudgetItem(hit.id, f"{quote_text(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=found.zone)}", f"{label_of(hit)}:")
@@ -130,7 +130,7 @@ def _check(max_tokens: int) -> None:
 
 
 def memory_item(memory: Memory) -> BudgetItem:
-    """A memory as a line: its id and type, whether it is evidence only, then its statement as a quotation."""
+    """A memory as a line: its id and type, whether it is evidence only, then its statement in quotation marks."""
     label = type_or_default(memory.type).label + (f" ({EVIDENCE})" if is_evidence(memory) else "")
     return BudgetItem(memory.id, quote_text(memory.statement), label=f"[{safe_word(memory.id)}] {label}: ")
 

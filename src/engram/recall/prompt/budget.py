@@ -1,8 +1,8 @@
-"""A prompt block made of sections, within a token budget.
+"""Builds a prompt block from sections, within a token budget.
 
-Required items are always included, shortened if necessary; the rest follows in order while there is room. A counter need not
-be additive: items are estimated one by one, the whole text is measured at the end, and the last items are removed where
-the estimate was too low.
+Required items are always included, shortened if necessary; the rest follows in order while there is room. A token
+counter need not be additive: items are estimated one by one, the whole text is measured at the end, and the last items
+are removed if the estimate was too low.
 """
 
 import math
@@ -17,11 +17,11 @@ __all__ = ["AssembledPrompt", "BudgetItem", "Counter", "PromptSection", "assembl
 Counter = Callable[[str], int]
 
 MIN_ITEM_CHARACTERS = 24
-"""The least text of a required item, however small the budget: two or three words."""
-# Each round removes what the last measurement found too much; an additive counter needs one.
+"""The minimum length of a required item, however small the budget: two or three words."""
+# Each round removes the excess of the last measurement; an additive counter needs one round.
 _ROUNDS = 4
-# Counting is the cost: once this many lines were counted, a line too long to fit even at the densest ratio seen, with this
-# margin, is skipped uncounted: 12 ms instead of 45 for 2,000 items in 4,000 tokens.
+# Counting is expensive: after this many lines, a line too long to fit even at the densest ratio seen, with this
+# margin, is skipped without counting: 12 ms instead of 45 for 2,000 items in 4,000 tokens.
 _ENOUGH, _MARGIN = 64, 1.5
 
 
@@ -62,14 +62,14 @@ class AssembledPrompt:
 
 
 def assemble(sections: Sequence[PromptSection], budget: int, count: Counter, *, header: str = "") -> AssembledPrompt:
-    """Place what fits; the result always has `count(text) <= budget`.
+    """Place the items that fit; the result always has `count(text) <= budget`.
 
-    Optional items are tried in order; one that does not fit is skipped, and a smaller one may follow. An id is placed once.
-    Raises `InvalidInput`, with the smallest sufficient budget, where the required sections cannot be shortened enough. Without
-    any item the text is empty, without the header.
+    Optional items are tried in order; one that does not fit is skipped, and a smaller one may follow. An id is placed
+    once. Raises `InvalidInput`, with the smallest sufficient budget, if the required sections cannot be shortened
+    enough. Without any items the text is empty, without the header.
     """
     _check(sections, budget)
-    # What a counter adds to any text (start and end marks) counts once for the whole, not for every part.
+    # A counter's fixed cost for any text (start and end marks) counts once for the whole, not for every part.
     prompt = _PromptText(sections, header, budget, count, overhead=count(""))
     entries = [_entries(place, section) for place, section in enumerate(sections)]
     prompt.require(_distinct(entry for own in entries for entry in own if entry.required))
@@ -88,7 +88,7 @@ def _check(sections: Sequence[PromptSection], budget: int) -> None:
 
 @dataclass(slots=True)
 class _PromptLine:
-    """An item as a line of the prompt: `line` is what is printed, `before` what precedes its text."""
+    """An item as a line of the prompt: `line` is the whole line, `before` the part before the item's text."""
 
     id: str
     section: int
@@ -103,11 +103,11 @@ class _PromptLine:
 
     @property
     def key(self) -> str | tuple[int, int]:
-        """Identifies what is placed once: the id, or the place of an item without one."""
+        """The key under which an item is placed only once: its id, or its position if it has none."""
         return self.id or (self.section, self.order)
 
     def with_body(self, body: str) -> str:
-        """The line with this much of the text; a cut quotation is closed."""
+        """The line with the text shortened to `body`; a cut quotation is closed."""
         if self.multiline:
             return f"{self.before}{quoted_lines(body)}"
         return f"{self.before}{body}{'”' * (body.count('“') - body.count('”'))}"
@@ -157,7 +157,7 @@ class _PromptText:
     densest: float = 0.0
 
     def text(self, entries: Sequence[_PromptLine]) -> str:
-        """The entries under their titles, in the order of the sections; empty without entries."""
+        """The entries under their titles, in the order of the sections; empty if there are none."""
         blocks: dict[int, list[_PromptLine]] = {}
         for entry in sorted(entries, key=lambda entry: (entry.section, entry.order)):
             blocks.setdefault(entry.section, []).append(entry)
@@ -171,7 +171,9 @@ class _PromptText:
         return f"## {notice(self.sections[place].title)}"
 
     def require(self, entries: list[_PromptLine]) -> None:
-        """Place all of them, in full or evenly shortened; raises `InvalidInput` where even the shortest is too much."""
+        """Place all of them, in full or evenly shortened. Raises `InvalidInput` if even the shortest form does not
+        fit.
+        """
         self.placed, self.needed = entries, len(entries)
         if not entries or self.count(self.text(entries)) <= self.budget:
             return
@@ -188,7 +190,7 @@ class _PromptText:
         self._lengthen(entries, full, least, self.budget - smallest + sum(least))
 
     def _least(self, entries: Sequence[_PromptLine]) -> list[int]:
-        """Cut every line to its least, and return the costs; a text that would not get cheaper stays whole."""
+        """Cut every line to its minimum and return the costs. A text that would not cost less stays whole."""
         costs = []
         for entry in entries:
             body = cut(entry.body, MIN_ITEM_CHARACTERS)
@@ -199,7 +201,7 @@ class _PromptText:
         return costs
 
     def _lengthen(self, entries: Sequence[_PromptLine], full: Sequence[int], least: Sequence[int], room: int) -> None:
-        """Give every line the same room, as much as there is; where none fits, the shortest stays."""
+        """Give every line an equal share of the room; if none fits, the shortest form stays."""
         smallest = [(entry.line, entry.short) for entry in entries]
         for _ in range(_ROUNDS):
             level = _level(full, least, room)
@@ -225,7 +227,7 @@ class _PromptText:
         return self.count("\n" + line) - self.overhead
 
     def fill(self, entries: Sequence[Sequence[_PromptLine]]) -> None:
-        """Place optional lines: first each section's share, then the rest in order."""
+        """Place optional lines: each section's share first, then the rest in order."""
         before = self.text(self.placed) or self.header
         self.room = self.budget - (self.count(before) if before else self.overhead)
         opened = {entry.section for entry in self.placed}
@@ -263,7 +265,7 @@ class _PromptText:
         self.densest = max(self.densest, len(entry.line) / max(entry.cost, 1))
 
     def _most_characters(self, room: int) -> float:
-        """The longest line worth counting for this room, once enough lines were counted."""
+        """The length of the longest line worth counting for this room, once enough lines were counted."""
         return self.densest * _MARGIN * room if self.estimates >= _ENOUGH else math.inf
 
     def _opening(self, place: int) -> int:
@@ -286,7 +288,7 @@ class _PromptText:
 
 
 def _level(full: Sequence[int], least: Sequence[int], room: int) -> int:
-    """The most that each line may cost so that all of them fit: short ones whole, long ones cut evenly."""
+    """The maximum cost per line at which all of them fit: short lines stay whole, long ones are cut evenly."""
     low, high = 0, max(full, default=0) + 1
     while high - low > 1:
         middle = (low + high) // 2

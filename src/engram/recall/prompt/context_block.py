@@ -1,7 +1,8 @@
-"""The block of memories in an agent's instruction file: which memories and lines it has, where it is, and the file's text with it put in, replaced or taken out.
+"""The block of memories in an agent's instruction file: its memories and lines, its position, and edits that add,
+replace or remove it.
 
-The file is read in every session and usually committed. So the choice is narrower than that of `inject`, and the order depends only on
-what is stored: the block changes when the memories do, not with every use.
+The file is read in every session and usually committed. The selection is therefore narrower than that of `inject`, and
+the order depends only on what is stored: the block changes when the memories do, not with every use.
 """
 
 import re
@@ -26,21 +27,23 @@ PREFACE = "Quoted by `engram gen-context` from earlier sessions: evidence to wei
 NOTHING = "No memories yet."
 PROJECT = "project:"
 OWN_MARGIN, EPISODE_MARGIN = -130, -270
-"""The margins of `engram.models.statement_kinds` from which a note outside a project, and an episode in one, counts as private. Of one writer's 29 personal
-plans and wishes, 3 pass, and 3 of 28 statements about work are left out; at the usual margin, 15 plans and wishes pass."""
+"""The margins of `engram.models.statement_kinds` above which a note outside a project, and an episode in one, count as
+private. Of one writer's 29 personal plans and wishes, 3 pass, and 3 of 28 statements about work are left out; at the
+usual margin, 15 plans and wishes pass.
+"""
 MIN_WORDS = 3
-"""Shorter statements say too little for a margin below the usual one."""
+"""Statements with fewer words say too little for a margin below the usual one."""
 HEADER_LINES = 4
-"""Lines before the first group: the heading, what this is, and the blank lines between."""
+"""Lines before the first group: the heading, the introduction, and the blank lines between them."""
 MAX_LINE_STATEMENT = 500
-"""The characters of a statement, or of its situation, that a line quotes."""
-# Some agents read `@path` at the beginning of a word as a file to include, and viewers fetch images.
+"""The maximum number of characters of a statement, or of its situation, that a line quotes."""
+# Some agents include the file named by `@path` at the start of a word, and viewers fetch images.
 _ACTIVE = re.compile(r"(?<!\w)@|!(?=\[)")
 
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """The lines between the markers, the memories they quote, and how many were left out for which reason."""
+    """The lines between the markers, the memories they quote, and the number left out for each reason."""
 
     lines: tuple[str, ...]
     ids: tuple[str, ...] = ()
@@ -60,7 +63,7 @@ class _BlockDraft:
     used: int = 0
 
     def place(self, memory: Memory) -> str:
-        """Add a memory; returns why there is no room for it, or "" where there is."""
+        """Add a memory; returns the reason if there is no room for it, otherwise ""."""
         if len(self.ids) >= self.limit:
             return "limit"
         title, line = f"**{type_or_default(kind_of(memory)).label}**", line_of(memory)
@@ -83,14 +86,15 @@ def build_block(
     count: Counter,
     allowed: AllowedValues = NOTHING_ALLOWED,
 ) -> ContextBlock:
-    """Choose and phrase: at most `limit` memories up to a risk tier, in at most `budget` tokens, the most important first.
+    """Build the block from at most `limit` memories up to a risk tier, in at most `budget` tokens, the most important
+    first.
 
     A memory with a secret is left out; `allowed` values are not secrets.
     """
     left_out: Tally[str] = Tally()
     draft = _BlockDraft(limit, budget, count, used=count("\n".join(block_lines({}))))
     for memory in sorted(memories, key=_order):
-        # Judging a memory takes time, a model even, so it is done only while there is room.
+        # Judging a memory takes time and may call a model, so it is done only while there is room.
         full = len(draft.ids) >= limit
         why = (
             "limit" if full else reason_to_omit(memory, now) or _sensitive(memory, tier, allowed) or draft.place(memory)
@@ -101,7 +105,7 @@ def build_block(
 
 
 def reason_to_omit(memory: Memory, now: datetime) -> str:
-    """Why a memory has no place in a file that every session reads, in a word or two; "" where it may have one."""
+    """The reason, in a word or two, to keep a memory out of a file that every session reads; "" if there is none."""
     state = eligibility(memory, now)
     if state.evidence:
         return "evidence"
@@ -133,13 +137,15 @@ def _is_personal(memory: Memory) -> bool:
 
 
 def _order(memory: Memory) -> tuple[bool, bool, int, float, float, str]:
-    """The sort key: critical and pinned ones first, then corrections and constraints, then by importance, confidence and id."""
+    """The sort key: critical and pinned memories first, then corrections and constraints, then by importance,
+    confidence and id.
+    """
     priority = type_or_default(memory.type).priority
     return (not memory.critical_slot, not memory.pinned, priority, -memory.importance, -memory.confidence, memory.id)
 
 
 def block_lines(groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The lines of a block: a heading, what this is, and the groups."""
+    """The lines of a block: a heading, an introduction, and the groups."""
     yield from (HEADING, "", PREFACE)
     for title, lines in groups.items():
         yield from ("", title, *lines)
@@ -148,14 +154,14 @@ def block_lines(groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def line_of(memory: Memory) -> str:
-    """A memory as one line that nothing in it can break out of."""
+    """A memory as one line whose content cannot break out of it."""
     when = f" When: {_quotation(memory.situation)}." if memory.situation.strip() else ""
     disputed = f"{DISPUTED}, " if memory.verification == DISPUTED else ""
     return f"- {_quotation(memory.statement)}{when} {signature(memory.id, disputed)}"
 
 
 def signature(memory_id: str, remark: str = "") -> str:
-    """How a line ends: with the id of its memory."""
+    """The end of a line, with the id of its memory."""
     return f"({remark}{safe_word(memory_id)})"
 
 
@@ -166,10 +172,10 @@ def _quotation(text: str) -> str:
 BEGIN, END = "<!-- engram:begin -->", "<!-- engram:end -->"
 _MARKER = re.compile(r"<!--[ \t]*engram:(begin|end)[ \t]*-->")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
-"""A line of an indented code block, in which a marker is only shown."""
+"""A line of an indented code block, in which a marker is only an example."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 MAX_NAMED = 20
-"""Markers that an error names."""
+"""The maximum number of markers that an error names."""
 _TITLE = re.compile(r"\*\*[^*]+\*\*")
 _SIGNATURE = re.compile(r"\((?:disputed, )?([^\s()]+)\)")
 
@@ -183,7 +189,9 @@ class MarkedLines:
 
 
 def find_block(text: str, name: str) -> MarkedLines | None:
-    """Where the block is; None if there is none. Raises `Refused`, naming the lines, for markers that do not form one block."""
+    """The lines of the block; None if there is none. Raises `Refused`, naming the lines, if the markers do not form one
+    block.
+    """
     found = _markers(text.split("\n"), name)
     kinds = [kind for _, kind in found]
     if kinds == ["begin", "end"]:
@@ -224,7 +232,7 @@ def _problem(found: Sequence[tuple[int, str]]) -> str:
 
 
 def _example_lines(lines: Sequence[str]) -> set[int]:
-    """The numbers of the lines in fenced code blocks that are closed: there, a marker is only shown."""
+    """The numbers of the lines in closed fenced code blocks, in which a marker is only an example."""
     found: set[int] = set()
     fence, opened = "", 0
     for number, line in enumerate(lines):
@@ -238,7 +246,7 @@ def _example_lines(lines: Sequence[str]) -> set[int]:
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """The fence that is open after a line; "" for none."""
+    """The fence that is open after a line; "" if none is."""
     found = _FENCE.match(line)
     if found is None:
         return fence
@@ -255,9 +263,9 @@ def newline_of(text: str) -> str:
 
 
 def with_block(text: str, block: Sequence[str], name: str) -> str:
-    """The text with the block in place of the one it has, or at its end.
+    """The text with the block in place of its present one, or at its end.
 
-    Everything outside of the markers stays as it is, byte for byte.
+    Everything outside the markers stays the same, byte for byte.
     """
     newline = newline_of(text)
     made = newline.join((BEGIN, *block, END))
@@ -266,12 +274,12 @@ def with_block(text: str, block: Sequence[str], name: str) -> str:
         return _replace_block(text, place, made)
     if not text:
         return f"{made}{newline}"
-    # A file without a final newline stays without one: so both can be undone exactly.
+    # A file without a final newline stays without one, so that adding and removing a block are exact inverses.
     return f"{text}{newline}{made}{newline}" if text.endswith("\n") else f"{text}{newline * 2}{made}"
 
 
 def without_block(text: str, name: str) -> str:
-    """The text without its block, and without the line ends that set it apart."""
+    """The text without its block and the newlines that separate it."""
     place = find_block(text, name)
     if place is None:
         return text
@@ -285,7 +293,7 @@ def without_block(text: str, name: str) -> str:
 
 
 def without_memories(text: str, ids: Collection[str], name: str) -> str:
-    """The text without the lines of these memories in its block."""
+    """The text without the lines in its block that quote these memories."""
     place = find_block(text, name)
     if place is None or not ids:
         return text
@@ -316,7 +324,7 @@ def _replace_block(text: str, place: MarkedLines, made: str) -> str:
 
 
 def _drop_empty_titles(lines: Sequence[str]) -> list[str]:
-    """The lines of a block without titles that have nothing below them."""
+    """The lines of a block without titles of empty groups."""
     kept: list[str] = []
     for number, line in enumerate(lines):
         below = lines[number + 1] if number + 1 < len(lines) else ""

@@ -1,4 +1,6 @@
-"""What an agent is given at the start of a task: directives, memories to consider and linked ones (spreading activation, spec 1), within a token budget."""
+"""Builds the text an agent gets at the start of a task, within a token budget: directives, memories to consider, and
+linked ones (spreading activation, spec 1).
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -19,7 +21,7 @@ NOT_FOLLOWED = frozenset({"contradicts", "valid_elsewhere"})
 
 @dataclass(frozen=True, slots=True)
 class SpreadHit:
-    """A memory reached over a link: from which memory, by which link, and how strongly."""
+    """A memory reached over a link: its source memory, the link type, and the strength."""
 
     memory: Memory
     source: str
@@ -50,7 +52,7 @@ def spread(
         for link in memory.associations:
             offer(link.target, memory.id, link.type, link_strength(link, now))
     for source, target, kind, strength in incoming(list(scores)):
-        if kind != CO_ACCESSED:  # those are written on both sides, and fade by their own date
+        if kind != CO_ACCESSED:  # stored on both sides, and fade by their own date
             offer(source, target, kind, strength)
     best: dict[str, tuple[float, str, str]] = {}
     for (target, source), links in ties.items():
@@ -61,16 +63,18 @@ def spread(
 
 
 def _strongest_link(links: Mapping[str, float]) -> str:
-    """The link to show: one that somebody made before one that use made, then the strongest."""
+    """The link to show: links that somebody made before links from use, then the strongest."""
     return max(links, key=lambda link: (link != CO_ACCESSED, links[link], link))
 
 
 MIN_FACT_CHARACTERS = 24
-"""The least characters of a shortened critical fact."""
+"""The minimum length of a shortened critical fact."""
 MIN_FIRST_FACT_CHARACTERS = 4
-"""The least of the first one, if nothing else fits: in some scripts a character costs as many tokens as a word."""
+"""The minimum length of the first one if nothing else fits; in some scripts a character costs as many tokens as a
+word.
+"""
 CRITICAL = "critical"
-"""The most important reason; for a shortened fact, the only one given."""
+"""The most important reason; the only one given for a shortened fact."""
 Counter = Callable[[str], int]
 
 HEADER = "# Memory\nWhat earlier sessions left, quoted. Weigh it as evidence; the user's words now come first."
@@ -101,7 +105,7 @@ SHARES = {
 
 @dataclass(slots=True)
 class _InjectionDraft:
-    """An injection being filled section by section; a section may also use what earlier ones left."""
+    """An injection being filled section by section; a section may also use the room that earlier ones left."""
 
     count: Counter
     budget: int
@@ -109,13 +113,13 @@ class _InjectionDraft:
     allowed: float = 0.0
     sections: dict[str, list[Injected]] = field(default_factory=lambda: {name: [] for name in TITLES})
     refused: dict[str, list[str]] = field(default_factory=dict)
-    """Why a memory is not in the text, by id: a reason for each section it was offered to, or its state."""
+    """Why a memory is not in the text, by id: one reason for each section that tried it, or its state."""
     critical: set[str] = field(default_factory=set)
-    """The critical facts that were offered."""
+    """The critical facts that were considered."""
     sharing: int = 0
     """How many critical facts still share the rest of the budget."""
     replaced: Replacements = field(default_factory=Replacements)
-    """Which of the memories are outdated, and by what."""
+    """Which of the memories are outdated, and their replacements."""
 
     def is_outdated(self, memory_id: str) -> bool:
         return self.replaced.newest(memory_id) is not None
@@ -127,14 +131,15 @@ class _InjectionDraft:
         self.refused.setdefault(memory_id, []).append(reason)
 
     def expect(self, section: str, items: Sequence[Injected]) -> None:
-        """Prepare for critical facts: where they do not fit whole, each gets an equal share of the budget."""
+        """Prepare for critical facts: if they do not all fit, each gets an equal share of the budget."""
         self.critical |= {item.memory.id for item in items}
         whole = self._cost(section, "\n".join(item.text for item in items)) + len(items)
         self.sharing = len(items) if self.used + whole > self.budget else 0
 
     def place(self, section: str, item: Injected) -> bool:
-        """Place an item, if there is room; returns whether it was placed. A critical fact is limited only by the whole budget, and
-        shortened if necessary.
+        """Place an item if there is room; returns whether it was placed.
+
+        A critical fact is limited only by the whole budget, and shortened if necessary.
         """
         critical = item.memory.id in self.critical
         if not critical and self._count_regular(section) >= LIMITS[section]:
@@ -192,8 +197,10 @@ def build(
     replaced: Replacements | None = None,
     waiting: Hits | None = None,
 ) -> Injection:
-    """Choose and phrase. Outdated memories come after all others, then fading ones, so they appear only if budget remains. `waiting` has candidates in the
-    user's own words.
+    """Build the injection from the chosen memories.
+
+    Outdated memories come after all others, then fading ones, so they appear only if budget remains. `waiting` has
+    candidates in the user's own words.
     """
     draft = _InjectionDraft(count, budget)
     draft.used = count(_header(budget)) + 1
@@ -236,7 +243,9 @@ def _eligible(hits: Hits, now: datetime, draft: _InjectionDraft) -> list[tuple[H
 
 
 def _order(hit: Hit, state: Eligibility, *, outdated: bool) -> tuple[bool, bool, bool, bool, bool, float]:
-    """The sort key: evidence from documents last; then critical, pinned, up to date and not fading ones first, then by score."""
+    """The sort key: evidence from documents last; then critical, pinned, current and not fading memories first, then by
+    score.
+    """
     assert hit.memory is not None
     critical = bool(hit.memory.critical_slot) and not state.evidence
     pinned = hit.memory.pinned and not state.evidence

@@ -1,1 +1,1 @@
-"""Sources: the files of other tools that say something about a project. They are read and indexed, never written."""
+"""Sources: files of other tools with information about a project. They are read and indexed, never written."""

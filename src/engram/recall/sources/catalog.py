@@ -1,4 +1,7 @@
-"""The catalog of a directory's sources: finds them, keeps their index up to date by stat, and searches it. The index is one disposable SQLite file for each user."""
+"""The catalog of a directory's sources: finds them, keeps their index current by file stat, and searches it.
+
+The index is one disposable SQLite file for each user.
+"""
 
 import json
 import sqlite3
@@ -35,10 +38,12 @@ if TYPE_CHECKING:
     from engram.recall.sources.reader import PassageRow, ReadSource
 
 INDEX_VERSION = 4
-"""Of the schema, of how sources are cut, redacted, tokenized and embedded: a change of any of them is a new file."""
+"""The version of the schema and of how sources are cut, redacted, tokenized and embedded. A change to any of them
+creates a new file.
+"""
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _NEAREST = 256
-"""Passages nearest to a question of any kind, among which those of most kinds are."""
+"""The number of nearest passages read first, of any kind; they usually include enough of each kind."""
 
 
 @cache
@@ -58,14 +63,14 @@ class IndexedSource:
 
 
 class WantedPassages:
-    """The passages of the wanted sources: of each source the numbers in a row that it was given, and its kind, in order."""
+    """The passages of the wanted sources: for each source, its contiguous range of numbers and its kind, in order."""
 
     def __init__(self, ranges: Sequence[tuple[int, int, str]] = ()) -> None:
         self._ranges = ranges
         self._begins = [first for first, _, _ in ranges]
 
     def kind(self, number: int) -> str:
-        """The kind of a passage; "" for one that is not wanted."""
+        """The kind of a passage; "" if it is not wanted."""
         at = bisect_right(self._begins, number) - 1
         return self._ranges[at][2] if at >= 0 and number < self._ranges[at][1] else ""
 
@@ -76,7 +81,7 @@ class WantedPassages:
     def first(
         self, found: Iterable[tuple[int, float]], groups: Sequence[Sequence[str]], limit: int
     ) -> Iterator[tuple[int, float]]:
-        """The first so many of each group of kinds."""
+        """The first passages of each group of kinds, up to the limit."""
         known = {kind for _, _, kind in self._ranges}
         left = {tuple(kinds): limit for kinds in groups if not known.isdisjoint(kinds)}
         for number, score in found:
@@ -91,27 +96,27 @@ class WantedPassages:
 
 
 class SourceIndex:
-    """The passages of sources, to be searched. `wanted` are the sources that searches use."""
+    """The searchable passages of sources. `wanted` are the sources that searches use."""
 
     def __init__(self, connection: sqlite3.Connection, vectors: Path | None = None, warning: str = "") -> None:
         self._db = connection
         self._vector_file = vectors
-        """The vectors as one mapped file, a cache of those in the database; None where nothing is kept."""
+        """The vectors as one mapped file, a cache of those in the database; None if nothing is kept on disk."""
         self._matrix = Matrix(vectors, _embedder().dim) if vectors is not None else None
         self.warning = warning
-        """Why the index is not kept; "" where it is."""
+        """Why the index is not kept; "" if it is."""
         self._wanted: dict[int, Source] = {}
 
     @classmethod
     def open(cls, cache_folder: Path) -> Self:
-        """The user's index; one in memory, for this call alone, where it cannot be kept on disk."""
+        """The user's index, or one in memory for this call if it cannot be kept on disk."""
         path = cache_folder / "sources" / f"v{INDEX_VERSION}" / "index.db"
         try:
             if not path.exists():
                 _remove_older(path.parent.parent)
             connection, _ = connect(path, _SCHEMA)
             name = connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0]
-            # After a power loss the file may lack pages that the database has, so that each boot makes its own.
+            # After a power loss the file may lack pages that the database has, so each boot creates its own file.
             return cls(connection, path.with_name(f"vectors-{name}-{boot_id()[:8]}.f32"))
         except (StoreReadOnly, StoreBusy, OSError, sqlite3.Error) as error:
             return cls.in_memory(f"The index of sources is not kept: {error}")
@@ -126,7 +131,7 @@ class SourceIndex:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the next call finds what this one has read."""
+        """Whether the next call can use what this one reads."""
         return not self.warning
 
     def close(self) -> None:
@@ -134,7 +139,7 @@ class SourceIndex:
         self._db.close()
 
     def indexed_sources(self, keys: Collection[str]) -> dict[str, IndexedSource]:
-        """What is known about the sources with these names, by name."""
+        """The index entries of the sources with these names, by name."""
         rows = self._rows("known", json.dumps(list(keys)))
         return {
             name: IndexedSource(number, stamp, directory, bool(loaded), title)
@@ -142,7 +147,7 @@ class SourceIndex:
         }
 
     def put(self, sources: "Sequence[ReadSource]", at: datetime) -> None:
-        """Replace what is known about sources, in one transaction."""
+        """Replace the index entries of sources in one transaction."""
         with self._writing():
             for read in sources:
                 self._put_passages(self._put_source(read, at), read.rows)
@@ -174,7 +179,7 @@ class SourceIndex:
             self._matrix.write([n for n, _ in numbered], _vectors([row.vector for row in rows]))
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """Remove sources that are gone."""
+        """Remove deleted sources."""
         with self._writing():
             for number in numbers:
                 self._drop(number)
@@ -186,11 +191,11 @@ class SourceIndex:
             self._db.execute(_statements()[name], (number,))
 
     def unchecked_sources(self, before: datetime, most: int) -> list[tuple[int, str]]:
-        """Some sources that nobody has asked for since then, with their paths."""
+        """Some sources that were not checked since then, with their paths."""
         return [(number, path) for number, _, path in self._rows("unchecked", before.timestamp(), most)]
 
     def note_checked(self, numbers: Iterable[int], at: datetime) -> None:
-        """Remember that sources were looked at."""
+        """Record that sources were checked."""
         with self._writing():
             self._db.execute(_statements()["checked"], (at.timestamp(), json.dumps(list(numbers))))
 
@@ -203,7 +208,7 @@ class SourceIndex:
     def candidates(
         self, terms: Sequence[str], vector: "Vectors", groups: Sequence[Sequence[str]], limit: int
     ) -> Candidates:
-        """What each retriever finds among the wanted sources, the best of each group of kinds."""
+        """The candidates of each retriever among the wanted sources, the best of each group of kinds."""
         total = int(next(self._rows("total"))[0])
         frequency = document_frequencies(self._db, terms, total)
         kept = prune_terms(frequency)
@@ -263,7 +268,9 @@ class SourceIndex:
         return rows
 
     def _fill(self, matrix: Matrix, count: int) -> None:
-        """Make the file of vectors. Nobody adds passages meanwhile: their vectors would be missing in it."""
+        """Write the file of vectors. The lock keeps others from adding passages, whose vectors would be missing in
+        it.
+        """
         with self._writing():
             matrix.fill(self._stored_vectors(), count)
         assert self._vector_file is not None
@@ -287,10 +294,10 @@ class SourceIndex:
             made[n] = (self._wanted[source], SourcePassage(text, section, at))
         return made
 
-    # -- what the ranking reads
+    # -- reads of the ranking
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
-        """None: every passage is ranked by itself, since it was cut to be one thing."""
+        """Always empty: a passage is cut to be one unit, so each is ranked by itself."""
         return {}
 
     def passages(
@@ -322,7 +329,7 @@ class SourceIndex:
 
 
 def _remove_older(folder: Path) -> None:
-    """Remove the indexes of earlier versions, which nothing reads any more."""
+    """Remove the unused indexes of earlier versions."""
     import shutil
 
     for version in range(1, INDEX_VERSION):
@@ -330,7 +337,7 @@ def _remove_older(folder: Path) -> None:
 
 
 def key_of(source: Source) -> str:
-    """A source's name as it is stored: a path may have bytes that are no text."""
+    """A source's name as it is stored. A path may contain bytes that are not text."""
     return _storable(source.name)
 
 
@@ -351,7 +358,7 @@ def _embedder() -> "StaticEmbedder":
 
 
 def _vectors(blobs: Sequence[bytes | None]) -> "Vectors":
-    """Vectors as they are stored, zero for those that are not."""
+    """Vectors as they are stored; a missing one becomes zero."""
     import numpy as np
 
     from engram.embedding.static import DIMENSIONS
@@ -368,15 +375,17 @@ def _by_score(pair: tuple[int, float]) -> tuple[float, int]:
 
 
 MAX_READING_SECONDS = 17.0
-"""How long one call may read sources that are new; the rest waits for the next call."""
+"""How long one call may read new sources; the rest waits for the next call."""
 MAX_SESSIONS_WITHOUT_INDEX = 40
-"""Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
+"""The number of newest sessions read if the index cannot be kept, since every call reads them again."""
 SOURCES_PER_TRANSACTION = 48
-"""Sources that are indexed in one transaction: each one adds a segment to the index of words, and segments have to be merged."""
+"""Sources that are indexed in one transaction. Each transaction adds a segment to the index of words, and segments have
+to be merged.
+"""
 MAX_SWEPT_SOURCES = 100
-"""Sources of other projects that one call looks for, to drop those that are gone."""
+"""The number of sources of other projects that one call checks, to drop deleted ones."""
 RECHECK_AFTER = timedelta(hours=1)
-"""How long a source that was looked for is not looked for again."""
+"""How long a checked source is not checked again."""
 PHASE_CANDIDATES = 8
 """Candidates per retriever and phase."""
 Cancelled = Callable[[], bool]
@@ -384,7 +393,7 @@ Cancelled = Callable[[], bool]
 
 @dataclass()
 class SourceCatalog:
-    """The sources that say something about one directory."""
+    """The sources with information about one directory."""
 
     places: SourcePlaces
     cache: Path
@@ -398,7 +407,7 @@ class SourceCatalog:
         real_folder.cache_clear()  # links may have changed since
         documents = Documents(self.places)
         finders = [agent.load_finders() for agent in all_agents()]
-        # A file is of the kind by which it is found first.
+        # A file gets the kind under which it is found first.
         found_in_order = (*(one.memory for one in finders), find_instructions, *(one.rules for one in finders))
         for find in filter(None, (*found_in_order, *(one.skills for one in finders))):
             find(documents)
@@ -414,7 +423,7 @@ class SourceCatalog:
 
     @cached_property
     def index(self) -> SourceIndex:
-        """The index, as far as it was filled."""
+        """The index, as far as it is filled."""
         found = SourceIndex.open(self.cache)
         if found.warning:
             self.warnings.append(found.warning)
@@ -431,14 +440,14 @@ class SourceCatalog:
             self.index.close()
 
     def refresh(self, progress: Progress, cancelled: Cancelled) -> None:
-        """Read what is new or changed, within the time for it, and choose what searches use."""
+        """Read new and changed sources within the time limit, and choose those that searches use."""
         sources = [*self.documents, *self.sessions]
         if not sources:
             return
         try:
             self._refresh(sources, progress, cancelled)
         except (sqlite3.Error, OSError) as error:
-            # A full disk, or an index that another program took away: this call goes on without it.
+            # The disk is full, or another program removed the index: this call continues without it.
             self.close()
             vars(self)["index"] = SourceIndex.in_memory(f"The index of sources is not kept: {error}")
             self.warnings.append(self.index.warning)
@@ -474,7 +483,7 @@ class SourceCatalog:
         return found.loaded and (source.session is None or is_here(source, found.directory, self.places))
 
     def _read(self, unread: Sequence[Source], progress: Progress, cancelled: Cancelled) -> int:
-        """Read and index sources; returns how many there was no time for."""
+        """Read and index sources; returns how many were left unread when time ran out."""
         from engram.recall.sources.reader import read_in_order
 
         started = time.monotonic()
@@ -500,7 +509,7 @@ class SourceCatalog:
         return len(unread) - done
 
     def _sweep(self, wanted: Mapping[int, Source]) -> None:
-        """Drop some of the sources of other projects that are gone."""
+        """Drop some of the deleted sources of other projects."""
         if not self.index.is_kept:
             return
         now = self.clock()
@@ -514,7 +523,7 @@ class SourceCatalog:
     # -- search
 
     def search(self, query: "SearchQuery", phases: Sequence[Sequence[str]]) -> list[SourceHit]:
-        """The passages that are about a question, best first, from each of these groups of kinds."""
+        """The passages about a question from each of these groups of kinds, best first."""
         from engram.recall.ranking import fuse_wordings, rank
         from engram.recall.search import with_terms
 
@@ -539,5 +548,5 @@ class SourceCatalog:
 
 
 def _with_title(source: Source, known: IndexedSource) -> Source:
-    """The source under the name that it gives itself."""
+    """The source under its own title."""
     return replace(source, title=known.title) if known.title != source.title else source

@@ -1,4 +1,7 @@
-"""Reads sources into the passages that the index stores: Markdown by its headings, sessions by their exchanges. Where many are new, a second process reads half."""
+"""Reads sources into the passages that the index stores: Markdown by its headings, sessions by their exchanges.
+
+If many sources are new, a second process reads half of them.
+"""
 
 import os
 import pickle
@@ -23,17 +26,23 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 
 MAX_EMBEDDED_CHARACTERS = 500
-"""Characters of a passage that are embedded: its subject is at its beginning, and the words of the rest are searched."""
+"""Characters of a passage that are embedded. Its subject is at its beginning, and the keyword search covers the
+rest.
+"""
 MIN_SHARED_SOURCES = 64
-"""Sources from which on a second process is worth its start, which takes as long as reading five of them."""
+"""The number of sources from which a second process is worth starting; starting it takes as long as reading five
+sources.
+"""
 MAX_SENT_AHEAD = 3
-"""Sources that the second process has waiting, so that it never has to."""
+"""The number of sources queued for the second process, so that it never waits."""
 MAX_READ_AHEAD = 64
-"""Sources read before one that is still being read; they are stored in their order."""
+"""The number of sources read ahead of one that is still being read; they are stored in order."""
 POLL_SECONDS = 0.1
-"""How long an answer is waited for before asking whether somebody wants to stop."""
+"""How long to wait for an answer before checking for cancellation."""
 SILENT_S, ENDED_S = 5.0, 2.0
-"""Seconds without an answer, while nothing else is left to do, after which the second process is given up; and for which its end is waited for."""
+"""Seconds without an answer, while nothing else is left to do, before the second process is given up; and seconds to
+wait for its end.
+"""
 _START = (
     "import sys; sys.path[:] = {path!r}; from engram.recall.sources.reader import answer_requests; answer_requests()"
 )
@@ -46,9 +55,9 @@ class PassageRow(NamedTuple):
     text: str
     moment: float | None
     vector: bytes | None
-    """Half precision; None where no word is known."""
+    """Half precision; None if no word is known."""
     statement: str
-    """The index terms of its text, and of its section."""
+    """The index terms of its text and of its section."""
     about: str
 
 
@@ -59,14 +68,14 @@ class ReadSource(NamedTuple):
     title: str
     directory: str
     is_loaded: bool
-    """False for a session of another project, of which only the folder is known."""
+    """False for a session of another project, of which only the directory is known."""
     rows: tuple[PassageRow, ...]
     problems: tuple[str, ...] = ()
     """Why it could not be read."""
 
 
 def read_source(source: Source, places: SourcePlaces) -> ReadSource:
-    """A source as it is indexed; one that cannot be read has no passages until it changes."""
+    """A source in the form the index stores. One that cannot be read has no passages until it changes."""
     content, is_loaded, problems = SourceContent(()), True, Problems()
     try:
         content, is_loaded = _content(source, places)
@@ -108,7 +117,7 @@ def _rows(passages: Sequence[SourcePassage]) -> Iterator[PassageRow]:
 def read_in_order(
     sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool]
 ) -> Generator[ReadSource, None, None]:
-    """The sources as they are indexed, in their order, until `stopped` says so."""
+    """The sources in the form the index stores, in order, until `stopped` returns true."""
     second = SecondReader.start(places) if len(sources) >= MIN_SHARED_SOURCES else None
     try:
         yield from (
@@ -131,7 +140,7 @@ def _read_alone(sources: Sequence[Source], places: SourcePlaces, stopped: Callab
 def _read_with_second(
     sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool], second: "SecondReader"
 ) -> Iterator[ReadSource]:
-    """Each process takes the next source; the second one has some waiting."""
+    """Read with two processes: each takes the next source, and the second one has some queued."""
     waiting, ready, turn = deque(range(len(sources))), dict[int, ReadSource](), 0
     while turn < len(sources) and not stopped():
         while waiting and len(second.pending) < MAX_SENT_AHEAD and second.send(waiting[0], sources[waiting[0]]):
@@ -141,7 +150,7 @@ def _read_with_second(
             number = waiting.popleft()
             ready[number] = read_source(sources[number], places)
         ready.update(second.collect_answers(POLL_SECONDS if idle and turn not in ready else 0))
-        # What a process that failed had waiting is read here.
+        # The queue of a failed process is read here.
         waiting.extendleft(sorted(second.take_back_pending(), reverse=True))
         while turn in ready:
             yield ready.pop(turn)
@@ -149,15 +158,15 @@ def _read_with_second(
 
 
 class SecondReader:
-    """A process that reads sources. `pending` are the numbers of those it was sent and has not answered.
+    """A process that reads sources. `pending` has the numbers of those it was sent and has not answered.
 
-    The second process is this program again: it gets sources on its standard input, answers on its standard output, and
-    ends when either is closed, so with the process that started it. It writes nothing. Where it cannot be started, or
-    fails, nothing is lost: its sources are read here.
+    The second process is this program again. It reads requests from its standard input, answers on its standard output,
+    and ends when either is closed, which includes the end of the process that started it. It writes nothing. If it
+    cannot be started, or fails, its sources are read here.
     """
 
     def __init__(self, places: SourcePlaces) -> None:
-        """Start it. Raises `OSError` if that is not possible."""
+        """Start the process. Raises `OSError` if that is not possible."""
         import subprocess
         import threading
         from queue import SimpleQueue
@@ -165,7 +174,7 @@ class SecondReader:
         self.pending: deque[int] = deque()
         self._answers: SimpleQueue[ReadSource | None] = SimpleQueue()
         self._failed, self._waited = False, 0.0
-        # Isolated: a folder of the project named `engram` must not be run in its place.
+        # Isolated, so that a folder of the project named `engram` is not run instead.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _START.format(path=sys.path)],
             stdin=subprocess.PIPE,
@@ -176,14 +185,14 @@ class SecondReader:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests = self._process.stdin
-        # A pipe holds less than one answer, and the process should not have to wait for it to be read.
+        # A pipe is smaller than one answer, and the process should not wait until its answer is read.
         self._receiver = threading.Thread(target=_receive, args=(self._process.stdout, self._answers), daemon=True)
         self._receiver.start()
         self._send(places)
 
     @classmethod
     def start(cls, places: SourcePlaces) -> "SecondReader | None":
-        """The process; None where there is no processor for it, or no Python to run it with."""
+        """The process; None if there is no spare processor, or no Python to run it with."""
         if _processors() < 2 or not Path(sys.executable or "").name.lower().startswith("python"):
             return None
         with suppress(OSError):
@@ -191,7 +200,7 @@ class SecondReader:
         return None
 
     def send(self, number: int, source: Source) -> bool:
-        """Have a source read; False if the process has failed."""
+        """Send a source to be read; False if the process has failed."""
         if self._failed or not self._send(source):
             return False
         self.pending.append(number)
@@ -206,7 +215,7 @@ class SecondReader:
         return not self._failed
 
     def collect_answers(self, wait: float) -> dict[int, ReadSource]:
-        """The sources that were read meanwhile, by their numbers; waits for the first one so many seconds."""
+        """The sources read since the last call, by number; waits up to this many seconds for the first one."""
         from queue import Empty
 
         found: dict[int, ReadSource] = {}
@@ -222,15 +231,15 @@ class SecondReader:
         return found
 
     def take_back_pending(self) -> list[int]:
-        """The numbers of the sources that it will not answer any more, once."""
+        """The numbers of the sources that it will no longer answer; empty on later calls."""
         lost = list(self.pending) if self._failed else []
         if lost:
             self.pending.clear()
         return lost
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
-        # It ends when its input does, even where a wrapper of Python is what is killed.
+        """End the process, whatever its state."""
+        # It ends when its input does, even if a wrapper of Python is the process that is killed.
         with suppress(OSError):
             self._requests.close()
         self._process.kill()
@@ -239,7 +248,7 @@ class SecondReader:
 
 
 def _receive(stream: BinaryIO, answers: "SimpleQueue[ReadSource | None]") -> None:
-    """Pass on what the process answers; None when it has ended."""
+    """Forward the answers of the process, and None when it has ended."""
     with suppress(Exception), stream:
         while True:
             answers.put(pickle.load(stream))
@@ -251,13 +260,13 @@ def _processors() -> int:
 
 
 def answer_requests() -> None:
-    """What the second process does: read each source it is sent, until its input ends or nobody reads its answers."""
+    """The second process's main loop: read each source it is sent until its input ends or nobody reads its answers."""
     import gc
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides
     gc.set_threshold(100_000)
-    # Whatever prints must not disturb the answers.
+    # Other output must not disturb the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with suppress(EOFError, BrokenPipeError), open(0, "rb") as requests:
@@ -269,9 +278,9 @@ def answer_requests() -> None:
 
 
 MAX_PASSAGE_CHARACTERS = 1_000
-"""Characters of a passage; a longer paragraph is cut at a line or a sentence."""
+"""The maximum number of characters of a passage; a longer paragraph is cut at a line or a sentence."""
 MAX_PASSAGES = 400
-"""Passages of one file."""
+"""The maximum number of passages of one file."""
 HEADING_SEPARATOR = " › "
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
@@ -293,7 +302,7 @@ def file_content(source: Source) -> SourceContent:
 
 
 def session_content(directory: str, lines: Iterable[SpokenLine]) -> SourceContent:
-    """The exchanges of a session: what was asked with what was answered, as far as they fit into one passage."""
+    """The exchanges of a session: each request with its answer, as far as they fit into one passage."""
     passages: list[SourcePassage] = []
     gathered: list[SpokenLine] = []
     size = 0
@@ -315,7 +324,7 @@ def _exchange(lines: Sequence[SpokenLine]) -> SourcePassage:
 
 
 def _without_own_block(text: str, name: str) -> str:
-    """The text without the block that Engram itself keeps there: its memories are found as memories."""
+    """The text without Engram's own block, whose memories are found as memories."""
     from engram.recall.prompt.context_block import without_block
 
     if "engram:begin" not in text:
@@ -327,7 +336,7 @@ def _without_own_block(text: str, name: str) -> str:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """The parts of a text between its headings, each with the headings above it; those in code are none."""
+    """The parts of a text between its headings, each with the headings above it. Headings inside code do not count."""
     path: list[tuple[int, str]] = []
     lines: list[str] = []
     fence = ""
@@ -345,13 +354,13 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _title(text: str) -> str:
-    """The text of a heading without the `#` that may close it."""
+    """The text of a heading without a closing `#`."""
     text = text.rstrip(" \t")
     return (text.rstrip("#").rstrip(" \t") or text)[:_LONGEST_HEADING]
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A section in pieces: whole paragraphs, as many as fit; a long one is cut."""
+    """A section in pieces of as many whole paragraphs as fit; a long paragraph is cut."""
     gathered = ""
     for paragraph in re.split(r"\n[ \t]*\n", text):
         for part in _cut(paragraph.strip("\n").rstrip()):

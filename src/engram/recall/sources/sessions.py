@@ -1,4 +1,4 @@
-"""The sessions of coding agents in this project: found by the harvest's readers, read from their ends."""
+"""The sessions of coding agents in this project, found by the harvest's readers and read from their ends."""
 
 from collections import deque
 from collections.abc import Collection
@@ -13,13 +13,13 @@ from engram.model.lazy import dataclass
 from engram.text.display import cut, safe_word
 
 MAX_READ_BYTES = 51_200
-"""Bytes of a session's turns that are read for a question: its end."""
+"""The number of bytes of turns, from the end of a session, that are read for a question."""
 TRANSCRIPT_TAIL_BYTES = 2 * 1024 * 1024
-"""Bytes at the end of a transcript in which they are looked for; most of a transcript are results of tools."""
+"""The number of bytes at the end of a transcript that are searched for turns; most of a transcript is tool output."""
 MAX_TURN_CHARACTERS = 2_000
 """Characters of one turn that are kept."""
 MAX_RESULT_CHARACTERS = 120
-"""Characters of the first line that a tool returned."""
+"""The maximum number of characters kept of the first line of a tool's result."""
 _BEYOND, _SEARCHED = 400, 4_000
 
 
@@ -33,7 +33,9 @@ class SpokenLine:
 
 
 def find_sessions(places: SourcePlaces, problems: Problems) -> list[Source]:
-    """The sessions that may belong to the project, newest first. What a session does not say before it is read, `is_here` decides."""
+    """The sessions that may belong to the project, newest first. If that is unknown before reading a session, `is_here`
+    decides.
+    """
     found: list[StoredSession] = []
     for agent in agents_with_sessions():
         reader = reader_of(agent.name)
@@ -48,7 +50,7 @@ def find_sessions(places: SourcePlaces, problems: Problems) -> list[Source]:
 
 
 def _roots(agent: CodingAgent, places: SourcePlaces) -> list[Path]:
-    """Where an agent may keep sessions of the project."""
+    """The folders in which an agent may keep sessions of the project."""
     find_folders = agent.load_finders().session_folders
     if find_folders is not None:
         return find_folders(places)
@@ -60,7 +62,7 @@ def _title(session: StoredSession) -> str:
 
 
 def short_name(source: Source) -> str:
-    """A handle for a session on every line of it: the beginning of its id, or the end of one that begins with the time."""
+    """A short handle for a session: the beginning of its id, or the end of an id that begins with a time."""
     assert source.session is not None
     name = _id_of(source.session)
     return safe_word(name[-8:] if session_store(source.session.harness).has_leading_time else name[:8])
@@ -73,7 +75,8 @@ def _id_of(session: StoredSession) -> str:
 
 
 def spoken_lines(source: Source, most: int = MAX_READ_BYTES) -> tuple[str, list[SpokenLine]]:
-    """The folder of a session, and its last turns within so many bytes, in their order; the last one whatever its size.
+    """The folder of a session and its last turns within a number of bytes, in order; the last turn is included whatever
+    its size.
 
     Raises `OSError` if the session cannot be read.
     """
@@ -93,7 +96,9 @@ def spoken_lines(source: Source, most: int = MAX_READ_BYTES) -> tuple[str, list[
 
 
 def is_here(source: Source, directory: str, places: SourcePlaces) -> bool:
-    """Whether a session belongs to the project: by its folder, or where it names none by the folder it is kept in."""
+    """Whether a session belongs to the project: by its directory or, if it names none, by the folder that contains
+    it.
+    """
     if directory:
         return places.is_in_project(directory)
     assert source.session is not None
@@ -102,7 +107,9 @@ def is_here(source: Source, directory: str, places: SourcePlaces) -> bool:
 
 
 def _beginning(turn: TranscriptTurn) -> str:
-    """What may be shown of a turn, and a little more: a secret at the cut is recognised only as a whole."""
+    """The part of a turn that may be shown, and a little more, because a secret at the cut is recognised only as a
+    whole.
+    """
     if turn.role == "tool":
         first = next((line.strip() for line in turn.content[:_SEARCHED].splitlines() if line.strip()), "")
         return first[: MAX_RESULT_CHARACTERS + _BEYOND]
@@ -115,7 +122,7 @@ def _size(turn: TranscriptTurn, text: str) -> int:
 
 
 def _redact_turns(kept: Collection[tuple[TranscriptTurn, str]]) -> list[SpokenLine]:
-    """The turns as they may be shown. All are searched for secrets at once, which costs half of searching each."""
+    """The turns with secrets redacted. All are searched at once, which costs half as much as searching each."""
     from engram.gates.proposal import RECORD_SEPARATOR
     from engram.gates.secrets.scan import redact
     from engram.sessions.observations import make_storable

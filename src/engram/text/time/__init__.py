@@ -1,1 +1,3 @@
-"""Dates and times in text: `windows.time_phrase` reads the one of a question or a fact, `dates.date_spans` finds full dates."""
+"""Dates and times in text: `windows.time_phrase` reads the time phrase of a question or fact, `dates.date_spans` finds
+full dates.
+"""

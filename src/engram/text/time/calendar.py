@@ -1,11 +1,11 @@
-"""Spans of the calendar in wall time, holidays, and times that recur: Monday, March, May 5, Q3, the summer, Christmas.
+"""Calendar spans in wall time, holidays, and recurring times: Monday, March, May 5, Q3, the summer, Christmas.
 
-All values are naive and mean the wall clock of the asker's zone; `windows` adds the zone at the end, so that a day is a day of
-that zone even where the clocks change within it.
+All values are naive and mean the wall clock of the asker's zone; `windows` adds the zone at the end, so that a day is a
+day of that zone even if the clocks change within it.
 
-Without a year, a recurring time is the most recent one that has begun; where the question looks ahead, the first that is not over.
-"Last" is the most recent that is over, "next" the first that has not begun, "this" the one of the present year. A weekday named
-on that same weekday is the one a week away: people say "today" for today.
+Without a year, a recurring time is the most recent one that has begun; if the question looks ahead, the first that is
+not over. "Last" is the most recent that is over, "next" the first that has not begun, "this" the one of the present
+year. A weekday named on that same weekday is the one a week away: people say "today" for today.
 """
 
 import re
@@ -41,7 +41,7 @@ __all__ = [
 _MONTHS_IN = {"month": 1, "quarter": 3, "season": 3, "half": 6, "year": 12, "decade": 120}
 _DAYS_IN = {"day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14, "sprint": 14}
 LENGTHS = {"second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
-"""The units that are counted on the clock, not on the calendar."""
+"""The units that are counted by the clock, not the calendar."""
 
 _EVENING, _MORNING = timedelta(hours=18), timedelta(hours=29)
 _CUTS_OF_MONTH = (0, 10, 20)
@@ -63,7 +63,7 @@ def day_of(moment: datetime) -> datetime:
 
 
 def monthly(year: int, month: int, count: int, grain: str) -> Span:
-    """A span of whole months; month may lie outside 1–12 and then counts on."""
+    """A span of whole months. A month outside 1–12 continues into other years."""
     return Span(_month_start(year, month), _month_start(year, month + count), grain)
 
 
@@ -73,7 +73,9 @@ def _month_start(year: int, month: int) -> datetime:
 
 
 def add_units(moment: datetime, unit: str, count: float) -> datetime:
-    """The same wall time so many units later; the 31st of a shorter month is its last day. Half units are half as long."""
+    """The same wall time this many units later. In a shorter month, the 31st becomes the last day. Half units are half
+    as long.
+    """
     if unit in _DAYS_IN:
         return moment + timedelta(days=_DAYS_IN[unit] * count)
     months = _MONTHS_IN[unit] * count
@@ -84,7 +86,9 @@ def add_units(moment: datetime, unit: str, count: float) -> datetime:
 
 
 def containing_span(moment: datetime, unit: str) -> Span:
-    """The unit of the calendar that holds this moment; a weekend is that of its week, a night the one that starts that day."""
+    """The calendar unit that contains this moment; for a weekend that of its week, for a night the one that starts that
+    day.
+    """
     day = day_of(moment)
     if unit == "hour":
         start = moment.replace(minute=0, second=0, microsecond=0)
@@ -105,7 +109,7 @@ def containing_span(moment: datetime, unit: str) -> Span:
 
 
 def iso_week(year: int, number: int) -> Span:
-    """The week of that number; those that hold a year's 4 January are its first."""
+    """The week with this number; the week that contains 4 January is the first."""
     monday = datetime.fromisocalendar(year, number, 1)
     return Span(monday, monday + timedelta(days=7), "week")
 
@@ -116,24 +120,28 @@ def middle_of(span: Span) -> datetime:
 
 
 def week_around(span: Span) -> Span:
-    """The calendar week that holds the middle of some days: of Christmas that of the 25th, of Easter that of its Sunday."""
+    """The calendar week that contains the middle of some days: of Christmas that of the 25th, of Easter that of its
+    Sunday.
+    """
     return containing_span(middle_of(span), "week")
 
 
 def part_of_day(day: Span, hours: str) -> Span:
-    """The hours "5-12" of the day a span starts on; hours past 24 are those of the next day."""
+    """The hours "5-12" of the day on which a span starts; hours past 24 are those of the next day."""
     first, last = (timedelta(hours=int(hour)) for hour in hours.split("-"))
     return Span(day_of(day.since) + first, day_of(day.since) + last, "daypart")
 
 
 def hour_from(day: Span, time: timedelta) -> Span:
-    """The hour that begins at this time of the day."""
+    """The hour that begins at this time of day."""
     return Span(day.since + time, day.since + time + LENGTHS["hour"], "hour")
 
 
 def third(span: Span, which: int) -> Span:
-    """The early, middle or late part: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu and Fri–Sun of a week; whole
-    months of what is longer. A day or less has no parts.
+    """The early, middle or late part of a span.
+
+    Of a month: days 1–10, 11–20 and the rest; of a week: Mon–Tue, Wed–Thu and Fri–Sun; of a longer span: whole months.
+    A day or less has no parts.
     """
     if span.grain in ("quarter", "season", "year", "half", "decade"):
         size = _MONTHS_IN[span.grain] // 3
@@ -204,23 +212,23 @@ def _weekday_of(year: int, month: int, written: str) -> datetime:
     return start + timedelta(days=(_WEEKDAYS.index(match[2]) - start.weekday()) % 7)
 
 
-_YEARS_AROUND = 9  # 29 February comes back within eight years
+_YEARS_AROUND = 9  # 29 February recurs within eight years
 
 
 class Repeating(NamedTuple):
-    """Something that each week (weekday), month (monthday) or year has one of."""
+    """A recurring time, of which each week (weekday), month (monthday) or year has one."""
 
     kind: str
     """weekday, monthday, month, date, quarter, half, season or holiday."""
     first: int = 0
     second: int = 0
-    """The day of a date; of a monthday the weekday it was named with, counted from 1."""
+    """The day of a date; for a monthday, the weekday named with it, counted from 1."""
     rule: str = ""
-    """Of a holiday: how `time_holidays` finds its days."""
+    """For a holiday: how `time_holidays` finds its days."""
 
 
 def in_year(what: Repeating, year: int) -> Span | None:
-    """The one of that year; None where the year has none (29 February, 31 April)."""
+    """The occurrence in that year; None if there is none (29 February, 31 April)."""
     if what.kind == "month":
         return monthly(year, what.first, 1, "month")
     if what.kind == "quarter":
@@ -238,7 +246,9 @@ def in_year(what: Repeating, year: int) -> Span | None:
 
 
 def in_span(what: Repeating, outer: Span) -> Span | None:
-    """The one inside a week, a month or a year: "Tuesday last week", "the 3rd of last month", "March two years ago"."""
+    """The occurrence inside a week, a month or a year: "Tuesday last week", "the 3rd of last month", "March two years
+    ago".
+    """
     if what.kind == "weekday" and outer.grain == "week":
         since = outer.since + timedelta(days=what.first)
         return Span(since, since + timedelta(days=1), "day")
@@ -264,7 +274,7 @@ def weekday_near(weekday: int, at: datetime, step: int) -> Span:
 
 
 def resolve_repeating(what: Repeating, at: datetime, step: int | None, ahead: bool) -> Span | None:
-    """Which one is meant, by "last", "this", "next" (a step) or by where the question looks."""
+    """The intended occurrence, by "last", "this", "next" (a step) or by whether the question looks back or ahead."""
     if what.kind == "weekday":
         return weekday_near(what.first, at, step if step is not None else 1 if ahead else -1)
     spans = _around(what, at)

@@ -1,9 +1,9 @@
-"""Numbers, dates, quarters and times of day that a text names, in figures or in words; and the times it names that bound nothing.
+"""Numbers, dates, quarters and times of day in a text, in figures or in words; and the times that could not be read.
 
-A date with its year narrows a question in time; as words its parts only mislead ("May" is in many sentences). Relative phrases
-depend on when the question was asked; `windows` reads those. A window left out in silence would answer another question than the
-one asked; so what looks like a time and was not read as one (a day there is not, a date that could be two, a year beyond the
-calendar) is named, for a surface to say.
+A date with its year restricts a question in time; as words its parts are misleading ("May" is in many sentences).
+Relative phrases depend on when the question was asked; `windows` reads those. Silently ignoring a time would answer a
+different question. Text that looks like a time but was not read as one (a nonexistent day, an ambiguous date, a year
+beyond the calendar) is therefore reported, so that the caller can show it.
 """
 
 import re
@@ -61,7 +61,7 @@ _NUMBER = lazy_pattern(r"\d{1,6}(?:\.\d{1,3})?", re.ASCII)
 _OFF_SEASON = frozenset(("holidays", "holiday", "vacation", "break"))
 _CLOCK = lazy_pattern(r"(\d{1,2})(?::(\d\d))?(am|pm)?", re.ASCII)
 _NO_HOURS = frozenset(("a", "an", "couple", "dozen"))
-"""Words that say a number and never an hour."""
+"""Words for a number that never mean an hour."""
 _AFTERNOON_BEFORE = 6  # "3 o'clock" is in the afternoon, "7 o'clock" in the morning
 HALF_DAY, _BEFORE_WORK = timedelta(hours=12), timedelta(hours=_AFTERNOON_BEFORE)
 _AT_AN_END = {"last": -1, "final": -1, "closing": -1, "latter": -1, "opening": 0}
@@ -69,14 +69,14 @@ _FEW, _SEVERAL = (3.0, 2.0, 4.0), (5.0, 3.0, 7.0)
 
 
 class Amount(NamedTuple):
-    """So many units, and between which numbers a vague word ("a few") leaves it."""
+    """A number of units, with the lower and upper limit of a vague word ("a few")."""
 
     unit: str
     number: float
     least: float
     most: float
     bare: bool = False
-    """No number stands there: "the past week"."""
+    """Whether there is no number: "the past week"."""
 
 
 def _keys_at(found: list[Word], place: int, *keys: str) -> bool:
@@ -84,7 +84,7 @@ def _keys_at(found: list[Word], place: int, *keys: str) -> bool:
 
 
 def amount(found: list[Word], place: int, bare: bool = False) -> tuple[int, Amount] | None:
-    """A number and its unit at this place; with `bare`, the unit alone counts as one."""
+    """A number and its unit at this position; with `bare`, the unit alone counts as one."""
     for _ in range(2):
         place += bool(value_of("roughly", key_at(found, place)) or key_at(found, place) == "like")
     read = quantity(found, place)
@@ -112,7 +112,7 @@ def amount(found: list[Word], place: int, bare: bool = False) -> tuple[int, Amou
 
 
 def quantity(found: list[Word], place: int) -> tuple[int, tuple[float, float, float]] | None:
-    """Where a number ends, the number, and between which a vague word leaves it."""
+    """The end of a number, the number, and the lower and upper limit of a vague word."""
     key, after = key_at(found, place), place + 1
     if key == "half" and key_at(found, after) in ("a", "an"):
         return after + 1, (0.5, 0.5, 0.5)
@@ -137,7 +137,7 @@ def quantity(found: list[Word], place: int) -> tuple[int, tuple[float, float, fl
 
 
 def which(found: list[Word], place: int) -> tuple[int, int] | None:
-    """The last (-1), this (0) or the next (1); of two words in "this past", "this coming"."""
+    """The last (-1), this (0) or the next (1); the second of two words in "this past", "this coming"."""
     step, after = value_of("step", key_at(found, place)), key_at(found, place + 1)
     if step == "0" and after in ("past", "last", "coming"):
         return place + 2, 1 if after == "coming" else -1
@@ -152,13 +152,13 @@ def nth(found: list[Word], place: int) -> tuple[int, int] | None:
 
 
 def week_number(found: list[Word], place: int) -> tuple[int, int] | None:
-    """The number of a week of the calendar."""
+    """The number of a calendar week."""
     key = key_at(found, place)
     return (place + 1, int(key)) if key.isascii() and key.isdigit() and 1 <= int(key) <= 53 else None
 
 
 def year_at(found: list[Word], place: int, *, any_of: bool = False) -> tuple[int, int] | None:
-    """A four-digit year of the last or this century; of any other where `any_of` and nothing it could count follows."""
+    """A four-digit year of the last or this century; with `any_of`, of any century, if no countable word follows."""
     key = key_at(found, place)
     if _YEAR.fullmatch(key) or (any_of and _ANY_YEAR.fullmatch(key) and is_plain(found, place + 1)):
         return place + 1, int(key)
@@ -166,14 +166,14 @@ def year_at(found: list[Word], place: int, *, any_of: bool = False) -> tuple[int
 
 
 def year_after(found: list[Word], place: int) -> tuple[int, int] | None:
-    """The year that belongs to what stands before this place: "March 2024", "May 5, 2024", "the summer of 2023"."""
+    """The year that belongs to the words before this position: "March 2024", "May 5, 2024", "the summer of 2023"."""
     if 0 < place <= len(found) and found[place - 1].owner:
         return None
     return year_at(found, place + (key_at(found, place) in ("of", "in")), any_of=True)
 
 
 def decade_at(found: list[Word], place: int, present: int) -> int | None:
-    """The first year of "the 2010s" or "the 90s"; without a century the last such decade that has begun."""
+    """The first year of "the 2010s" or "the 90s"; without a century, the most recent such decade that has begun."""
     named = value_of("decade", key_at(found, place))
     match = _DECADE.fullmatch(named or key_at(found, place))
     if match is None:
@@ -185,7 +185,7 @@ def decade_at(found: list[Word], place: int, present: int) -> int | None:
 
 
 def written_date(found: list[Word], place: int) -> tuple[int, Span] | None:
-    """A date in figures. 05/03/2024 could be two days and is none; 25/03/2024 and 2024-03-25 are one."""
+    """A date in figures. 25/03/2024 and 2024-03-25 are dates; 05/03/2024 is ambiguous and not read."""
     key = key_at(found, place)
     if match := _ISO.fullmatch(key):
         year, month, day = int(match[1]), int(match[2]), int(match[3] or 0)
@@ -216,7 +216,7 @@ def _one_day(place: int, year: int, month: int, day: int) -> tuple[int, Span] | 
 
 
 def repeating(found: list[Word], place: int, named: bool) -> tuple[int, Repeating] | None:
-    """Something that comes round at this place; `named`: a bare day of the month ("the 5th") counts too."""
+    """A recurring time at this position; with `named`, a bare day of the month ("the 5th") counts too."""
     key = key_at(found, place)
     if not key:
         return None
@@ -236,12 +236,12 @@ def repeating(found: list[Word], place: int, named: bool) -> tuple[int, Repeatin
 
 
 def is_fiscal(key: str) -> bool:
-    """Whether a word names a year of somebody's books: FY25. Where it begins the calendar does not say."""
+    """Whether a word names somebody's fiscal year: FY25. The calendar does not define when it begins."""
     return key == "fy" or _FISCAL.fullmatch(key) is not None
 
 
 def one_of(found: list[Word], place: int) -> tuple[int, Repeating] | None:
-    """What comes round, by its plural: Fridays, summers, Christmases."""
+    """A recurring time in the plural: Fridays, summers, Christmases."""
     plural = key_at(found, place)
     for name in {plural.removesuffix("s"), plural.removesuffix("es")} - {plural}:
         for kind in ("weekday", "season"):
@@ -264,14 +264,14 @@ def _weekday_dated(found: list[Word], place: int, weekday: int) -> tuple[int, Re
 
 
 def day_of_month(found: list[Word], place: int) -> tuple[int, int] | None:
-    """The number of a day without its month, and where it ends: "the 3rd", "3"."""
+    """The number of a day without its month, and its end: "the 3rd", "3"."""
     start = place + 1 if key_at(found, place) == "the" else place
     match = _DAY.fullmatch(key_at(found, start))
     return (start + 1, int(match[1])) if match and 1 <= int(match[1]) <= 31 else None
 
 
 def holiday(found: list[Word], place: int) -> tuple[int, Repeating] | None:
-    """A holiday at this place; behind "on" the very day."""
+    """A holiday at this position; after "on", the exact day."""
     named = lead_at(found, place, "holiday", longest=3)
     if named is None:
         return None
@@ -289,7 +289,9 @@ def _in_month(found: list[Word], place: int, month: int) -> tuple[int, Repeating
 
 
 def _counts_days(found: list[Word], place: int, after: int) -> bool:
-    """Whether the number behind a month is a day of it. "On May 32" means one there is not; "in May 40 people came" none."""
+    """Whether the number after a month is a day of it. "On May 32" names a nonexistent day; "in May 40 people came"
+    names none.
+    """
     key = key_at(found, after)
     return int(key.rstrip("stndrh")) <= 31 or bool(_ORDINAL_DAY.fullmatch(key)) or key_at(found, place - 1) == "on"
 
@@ -312,7 +314,7 @@ def _day_first(found: list[Word], place: int, named: bool) -> tuple[int, Repeati
 
 
 def _read_slashes(found: list[Word], place: int) -> tuple[int, Repeating] | None:
-    """A day and a month in figures behind "on": 14/3 and 3/14 are one day, 3/4 could be two and is none."""
+    """A day and a month in figures after "on": 14/3 and 3/14 are the same day; 3/4 is ambiguous and not read."""
     match = _DAY_AND_MONTH.fullmatch(key_at(found, place))
     if match is None or key_at(found, place - 1) not in ("on", "since", "by", "before", "after", "until"):
         return None
@@ -322,7 +324,7 @@ def _read_slashes(found: list[Word], place: int) -> tuple[int, Repeating] | None
 
 
 def clock(found: list[Word], place: int) -> tuple[int, timedelta] | None:
-    """A time of day: 3pm, 3 pm, 15:30, noon; a bare number is none."""
+    """A time of day: 3pm, 3 pm, 15:30, noon. A bare number is not one."""
     key = key_at(found, place)
     if key in ("noon", "midday", "midnight"):
         return place + 1, timedelta(hours=0 if key == "midnight" else 12)
@@ -358,7 +360,7 @@ def _part_of_hour(found: list[Word], place: int) -> tuple[int, timedelta] | None
 
 
 class ClockRange(NamedTuple):
-    """Two times of one day, and whether one of them is surely a time of the clock."""
+    """Two times of one day, and whether one of them is certainly a clock time."""
 
     first: timedelta
     last: timedelta
@@ -389,12 +391,12 @@ def clocks(found: list[Word], place: int) -> tuple[int, ClockRange] | None:
 
 
 def by_daylight(hour: timedelta) -> timedelta:
-    """Which of its two a bare hour is: 1 to 6 lie in the afternoon, 7 to 12 before it."""
+    """The more likely reading of a bare hour: 1 to 6 in the afternoon, 7 to 12 in the morning."""
     return hour + HALF_DAY if timedelta() < hour <= _BEFORE_WORK else hour
 
 
 def bare_hour(found: list[Word], place: int) -> tuple[int, timedelta] | None:
-    """A number that can be an hour, 1 to 12, and where it ends; whether it is one, what stands around it must say."""
+    """A number that can be an hour, 1 to 12, and its end. The words around it must show whether it is one."""
     key = key_at(found, place)
     written = key.isascii() and key.isdigit()
     hour = int(key) if written else 0 if key in _NO_HOURS else int(value_of("number", key) or 0)
@@ -407,7 +409,7 @@ _LEADS = frozenset(("on", "in", "of", "during", "since", "around", "by", "the"))
 
 @dataclass(frozen=True, slots=True)
 class DateSpan:
-    """A half-open time span, in seconds, and the place of its words in the text."""
+    """A half-open time span, in seconds, and the position of its words in the text."""
 
     since: float
     until: float
@@ -436,7 +438,7 @@ def date_spans(text: str, zone: tzinfo = UTC) -> list[DateSpan]:
 
 
 def _date_at(found: list[Word], place: int) -> tuple[int, Span] | None:
-    """Where a day or a month with its year ends, and its span."""
+    """The end of a day or a month with its year, and its span."""
     written = written_date(found, place)
     if written is not None:
         return written if written[1].grain in ("day", "month") else None
@@ -473,7 +475,7 @@ _LOWER_TOO = frozenset(("may", "march", "mar", "sat", "sun", "second"))
 
 
 def unread_times(text: str, read: tuple[int, int] | None) -> tuple[str, ...]:
-    """The times named in a text outside of the stretch that was read, as they stand there."""
+    """The times named in a text outside the part that was read, as written."""
     found, unread, place = words(text), [], 0
     while place < len(found):
         end = next((end for rule in _RULES if (end := rule(found, place)) is not None), None)
@@ -532,7 +534,7 @@ def _period(found: list[Word], place: int) -> int | None:
 
 
 def _match_uncomputed(found: list[Word], place: int) -> int | None:
-    """A holiday of a calendar that is not computed, and a sprint, which nobody has said the length of."""
+    """A holiday of a calendar that is not computed, or a sprint of unknown length."""
     named = lead_at(found, place, "uncomputed", longest=3)
     if named is not None:
         year = year_after(found, named[0])
@@ -542,7 +544,7 @@ def _match_uncomputed(found: list[Word], place: int) -> int | None:
 
 
 def _of_another_year(found: list[Word], place: int) -> int | None:
-    """A year that begins when somebody says: "FY25", "Q3 FY25", "last fiscal year", "fiscal 2025"."""
+    """A year with a beginning of its own: "FY25", "Q3 FY25", "last fiscal year", "fiscal 2025"."""
     after = place
     if value_of("step", found[place].key) or _QUARTER_WORD.fullmatch(found[place].key):
         after += 1
@@ -560,7 +562,7 @@ def _of_another_year(found: list[Word], place: int) -> int | None:
 
 
 def _pointed_at(found: list[Word], place: int) -> int | None:
-    """A time that was spoken of before: "that day", "later that week"."""
+    """A reference to a time mentioned before: "that day", "later that week"."""
     named = value_of("unit", key_at(found, place + 1)) or value_of("daypart", key_at(found, place + 1))
     pointed = found[place].key == "that" and named and not key_at(found, place + 1).endswith("s")
     return place + 2 if pointed and is_plain(found, place + 2) else None

@@ -1,12 +1,13 @@
 """The grammar of times: "the day before yesterday", "March last year", "early March", "the last Friday of the quarter".
 
-A rule (`rules`) is a pattern and its meaning. In a pattern, a word stands for itself, `a|b` for one of several, `{a|b}` for one of several whose
-choice the meaning is given, `<element>` for something that is read and given to it, `x?` for what may be missing, and a dot at the end says
-that nothing may follow which would make the time part of a name ("2000 rows"). No mark and no possessive stands between two parts of a
-pattern, save before `~`. Of the rules that match at a place and mean something there, the first counts.
+A rule (`rules`) is a pattern and its meaning. In a pattern, a word matches itself, `a|b` matches one of several words,
+`{a|b}` also passes the matched word to the meaning, `<element>` reads a value and passes it to the meaning, and `x?` is
+optional. A dot at the end requires that no word follows that would make the time part of a name ("2000 rows"). No
+punctuation mark or possessive may separate two parts of a pattern, except before `~`. The first rule that matches at a
+position and has a meaning there is used.
 
-Elements are classes of `timewords.txt`, numbers and names (`numbers`), rules of a group, or a whole time: so the rules compose, to a
-depth of three, and the work per place stays bounded.
+Elements are classes of `timewords.txt`, numbers and names (`numbers`), rules of a group, or a whole time. Rules
+therefore nest, to a depth of three, and the work per position stays bounded.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ from engram.text.words import word_class
 __all__ = ["INSTANT", "FoundTime", "Grammar"]
 
 FoundTime = tuple[int, Span]
-"""Where a time ends, and its span."""
+"""The end of a time, and its span."""
 _DEEPEST = 3  # "at noon | on the first day | of | last month": a time inside a time inside a time
 _OWNING = frozenset(("my", "your", "his", "her", "our", "their", "every", "each", "any", "no"))
 _ARTICLES = _OWNING | {"a", "an", "the"}
@@ -51,7 +52,7 @@ _NUMBERED = word_class("asking", "numbered")
 
 
 class _Reader(NamedTuple):
-    """What reads an element, and with what it can begin: words of these classes, these words, figures."""
+    """Reads an element, which can begin with words of these classes, these words, or figures."""
 
     read: Callable[[list[Word], int], tuple[int, Any] | None]
     classes: str = ""
@@ -87,12 +88,12 @@ _TIMES: dict[str, "Callable[[Grammar, int], FoundTime | None]"] = {
     "stepped": lambda g, place: g.first("stepped", place),
 }
 _TIME = "time"
-"""The group of the rules for a time of its own."""
+"""The group of rules that match a complete time."""
 
 
 class _Part(NamedTuple):
-    """One part of a pattern: how it is read, with which words it can begin, whether its value is given to the meaning, and whether a mark may
-    stand before it.
+    """One part of a pattern: its reader, the words it can begin with, whether its value is passed to the meaning, and
+    whether a punctuation mark may precede it.
     """
 
     read: "Callable[[Grammar, int], tuple[int, Any] | None]"
@@ -109,7 +110,7 @@ class _Rule(NamedTuple):
 
 
 def _choices(pattern: list[str]) -> list[list[str]]:
-    """The pattern with what may be missing, and without it."""
+    """The pattern with and without its optional parts."""
     for place, part in enumerate(pattern):
         if part.endswith("?"):
             rest = _choices(pattern[place + 1 :])
@@ -153,7 +154,7 @@ def _word(place: int, value: str | None) -> tuple[int, str] | None:
 
 @lru_cache(maxsize=1)
 def _rules() -> dict[str, tuple[_Rule, ...]]:
-    """The rules of each group, compiled when the first question is read."""
+    """The rules of each group, compiled on first use."""
     rules: dict[str, tuple[_Rule, ...]] = {}
     for groups, patterns, meaning in RULES:
         for pattern in patterns.split(" / "):
@@ -175,10 +176,11 @@ def _rules_by_word() -> tuple[dict[str, tuple[_Rule, ...]], tuple[_Rule, ...]]:
 
 
 class Grammar:
-    """Reads times out of the words of one question.
+    """Reads times from the words of one question.
 
-    `ahead` says where the question looks: 0 back, 1 at the present (its weekdays lie ahead), 2 ahead. While a rule's meaning is
-    found, `start`, `end`, `lead` and `article` say where it matched, which lead precedes it, and whether an article does.
+    `ahead` says which way the question looks: 0 back, 1 at the present (its weekdays are in the future), 2 ahead. While
+    the meaning of a rule is computed, `start`, `end`, `lead` and `article` say where it matched, which lead precedes
+    it, and whether an article does.
     """
 
     def __init__(self, found: list[Word], at: datetime, ahead: int = 0) -> None:
@@ -190,7 +192,9 @@ class Grammar:
         self._depth = 0
 
     def moment(self, place: int, lead: str = "") -> FoundTime | None:
-        """The time that starts at this place; behind a lead ("in", "since") bare months, weekdays and years count too."""
+        """The time that starts at this position; after a lead ("in", "since"), bare months, weekdays and years count
+        too.
+        """
         if self._depth >= _DEEPEST:
             return None
         start = place + (self.key(place) == "the" and self.key(place + 1) != "holidays")
@@ -205,16 +209,16 @@ class Grammar:
         return None if found is None else self._narrow_span(*found)
 
     def moment_of(self, place: int, *grains: str) -> FoundTime | None:
-        """The time that starts at this place, where it is of one of these units."""
+        """The time that starts at this position, if it has one of these units."""
         found = self.moment(place, "on")
         return found if found is not None and found[1].grain in grains else None
 
     def first(self, group: str, place: int) -> FoundTime | None:
-        """What the first rule of a group that matches means here."""
+        """The meaning of the first rule of a group that matches here."""
         return self._match_rules(_rules()[group], place)
 
     def outer(self, place: int) -> FoundTime | None:
-        """What a part is a part of; "the month" is this one."""
+        """The longer time that a part belongs to; "the month" is the current one."""
         if self.key(place) in ("the", "this") and (unit := value_of("unit", self.key(place + 1))):
             if unit not in ("day", "week", "month", "quarter", "year", "decade"):
                 return None
@@ -223,7 +227,7 @@ class Grammar:
         return self.moment(place, "in")
 
     def key(self, place: int) -> str:
-        """The word at a place; "" beyond either end."""
+        """The word at a position; "" beyond either end."""
         return key_at(self.words, place)
 
     @property
@@ -258,50 +262,52 @@ class Grammar:
         return None if rule.whole and not is_plain(self.words, place) else (place, values)
 
     def _keys(self, place: int, *keys: str) -> bool:
-        """Whether these words stand here, with no mark between them."""
+        """Whether these words are here, with no punctuation mark between them."""
         run = self.words[place : place + len(keys)]
         return [word.key for word in run] == list(keys) and not any(word.closed or word.owner for word in run[:-1])
 
     def _open(self, place: int) -> bool:
-        """Whether the phrase may go on here: no mark or possessive before it."""
+        """Whether the phrase may continue here, with no punctuation mark or possessive before it."""
         return 0 < place < len(self.words) and not self.words[place - 1].closed and not self.words[place - 1].owner
 
     # Places on the calendar, counted from the question
 
     def day(self, offset: float) -> Span:
-        """The day so many days from the question's."""
+        """The day at this offset from the question's day."""
         return containing_span(add_units(self.at, "day", offset), "day")
 
     def until_now(self, since: datetime) -> Span:
-        """From a moment up to the question, its own instant included."""
+        """From a moment up to the question, including its own instant."""
         return Span(since, self.just_after, "rolling")
 
     @property
     def just_after(self) -> datetime:
-        """The instant after the question's, in the same of two equal hours."""
+        """The instant after the question's; if the local time occurs twice, in the same occurrence."""
         moved = self._aware.astimezone(UTC) + INSTANT
         return moved.astimezone(self.zone).replace(tzinfo=None)
 
     def from_now(self, span: Span) -> Span:
-        """What is left of a span that has begun."""
+        """The remaining part of a span that has begun."""
         return Span(self.at, span.until, "rolling") if span.since <= self.at < span.until else span
 
     def clock_back(self, unit: str, number: float) -> datetime:
-        """The moment so many hours, minutes or seconds before the question."""
+        """The moment this many hours, minutes or seconds before the question."""
         moved = self._aware.astimezone(UTC) - LENGTHS[unit] * number
         return moved.astimezone(self.zone).replace(tzinfo=None)
 
     def back(self, unit: str, number: float) -> datetime:
-        """The moment so many units before the question: hours on the clock, days and longer on the calendar."""
+        """The moment this many units before the question: hours by the clock, days and longer by the calendar."""
         return self.clock_back(unit, number) if unit in LENGTHS else add_units(self.at, unit, -number)
 
     def last_of_day(self, hour_in: Callable[[Span], Span]) -> Span:
-        """A time of today; of yesterday where today's is to come and the past was asked for."""
+        """A time of today, or of yesterday if today's is in the future and the question looks back."""
         today = hour_in(self.day(0))
         return hour_in(self.day(-1)) if not self.ahead and today.since > self.at else today
 
     def distant(self, amount: Amount, sign: int) -> Span | None:
-        """From the unit that lies so far away at least up to the one so far at most, both included; -1 is back, 1 ahead."""
+        """From the unit at the least distance to the one at the greatest, both included; `sign` is -1 for back, 1 for
+        ahead.
+        """
         unit, (nearest, furthest) = amount.unit, sorted((sign * amount.least, sign * amount.most))
         if unit == "sprint":
             return None
@@ -319,14 +325,14 @@ class Grammar:
         return Span(first.since, last.until, first.grain)
 
     def is_owned(self) -> bool:
-        """Whether what matched is somebody's and not the calendar's: "my last week", "Anna's last day"."""
+        """Whether the matched words belong to somebody, not to the calendar: "my last week", "Anna's last day"."""
         return self.before in _OWNING or (self.start > 0 and self.words[self.start - 1].owner)
 
     def is_numbered(self) -> bool:
-        """Whether the number that matched is that of something else: of a version, a floor, a page."""
+        """Whether the matched number belongs to something else: a version, a floor, a page."""
         return self.words[self.start].owner or any(word.key in _NUMBERED for word in self.words)
 
-    # Names that come round again
+    # Names of recurring times
 
     def _read_repeating(self, place: int, lead: str, article: bool) -> FoundTime | None:
         read = count.repeating(self.words, place, named=bool(lead))
@@ -335,7 +341,7 @@ class Grammar:
         return self.resolve_named(*read)
 
     def resolve_named(self, end: int, what: Repeating) -> FoundTime | None:
-        """The one that is meant of what comes round, with the year behind it."""
+        """The intended occurrence of a recurring time, including a year after it."""
         year = count.year_after(self.words, end)
         if year is not None and what.kind not in ("weekday", "monthday"):
             span = in_year(what, year[1])
@@ -348,7 +354,7 @@ class Grammar:
         return None if span is None else (end, span)
 
     def _nearest_occurrence(self, what: Repeating) -> Span | None:
-        """By where the question looks; in the present tense a month or a season is the nearer one."""
+        """The occurrence in the direction the question looks; in the present tense, the nearer month or season."""
         if self.ahead != 1 or what.kind in _LOOK_AHEAD_NOW:
             return resolve_repeating(what, self.at, None, self.ahead > 0)
         last, coming = resolve_repeating(what, self.at, None, False), resolve_repeating(what, self.at, None, True)
@@ -357,13 +363,13 @@ class Grammar:
         return coming if coming.since - self.at < self.at - last.until else last
 
     def _container(self, place: int) -> FoundTime | None:
-        """What a name comes round in: "of last year", "two weeks ago"."""
+        """The span that contains a named time: "of last year", "two weeks ago"."""
         after = place + (self.key(place) in ("of", "in"))
         start = after + (self.key(after) == "the")
         return self.first("ago", start) or self.first("stepped", start) or self.first("before_last", start)
 
     def _is_time(self, place: int, end: int, what: Repeating, lead: str, article: bool) -> bool:
-        """Whether the word is a time here, and not a name, a verb or something heavenly ("in the sun")."""
+        """Whether the word is a time here, and not a name, a verb or a celestial body ("in the sun")."""
         word, dated = self.words[place], self._is_date(end)
         plain = dated or is_plain(self.words, end)
         shouted = end < len(self.words) and self.words[end].shouted and not self.words[end - 1].closed
@@ -397,7 +403,9 @@ class Grammar:
         return read[0], monthly(read[1], 1, 12, "year")
 
     def _narrow_span(self, end: int, span: Span) -> FoundTime:
-        """What follows a time and narrows it: "yesterday morning", "Monday at 3pm", "last week on Tuesday", "last year in May"."""
+        """Narrow a time by what follows it: "yesterday morning", "Monday at 3pm", "last week on Tuesday", "last year in
+        May".
+        """
         if not self._open(end):
             return end, span
         if self._keys(end, "so", "far") and span.since <= self.at < span.until:

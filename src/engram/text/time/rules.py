@@ -1,7 +1,8 @@
-"""What time phrases mean: the rules of the grammar, in the order in which they are tried.
+"""The meanings of time phrases: the rules of the grammar, in the order in which they are tried.
 
-Each has its groups, its patterns (between slashes; `grammar` says how they are written) and its meaning: a function of the grammar and what
-the elements read, which gives the span, or None where the words mean something else here.
+Each rule has its groups, its patterns (separated by slashes; `grammar` describes their syntax) and its meaning: a
+function of the grammar and the values of the elements. It returns the span, or None if the words mean something else
+here.
 """
 
 from collections.abc import Callable
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["FINER", "INSTANT", "RULES"]
 
 INSTANT = timedelta(microseconds=1)
-"""What lies between the question and the end of a window that reaches up to it."""
+"""The difference between the time of the question and the end of a window that reaches up to it."""
 FINER = {"decade": "year", "year": "month", "quarter": "week", "month": "week", "week": "day"}
-"""The unit that a time is told to where it is counted to the part of a longer one."""
+"""The unit of precision for a time counted in a longer unit."""
 _RECENT_DAYS = 14
 _OTHER_DAY = 7
 _SOME = 3.0  # "the closing months"
@@ -56,7 +57,7 @@ _NEEDS_OF = frozenset(("beginning", "start", "middle", "end"))
 
 
 def _hour_in(span: Span, hour: timedelta) -> Span:
-    """The hour of that number in a day, by daylight; in a part of a day, the one that lies there."""
+    """The hour with this number in a day, by daylight; in a part of a day, the one within that part."""
     day = Span(day_of(span.since), span.until, "day")
     if span.grain == "day":
         return hour_from(day, count.by_daylight(hour))
@@ -65,7 +66,7 @@ def _hour_in(span: Span, hour: timedelta) -> Span:
 
 
 def _hours(g: "Grammar", clocks: ClockRange, day: Span | None = None) -> Span | None:
-    """From one time of day to another: of the day behind them, else of today."""
+    """From one time of day to another, on the day that follows or else today."""
     if not clocks.sure and (day is None or g.before in _GOING):
         return None  # "did it go from 3 to 5 on Monday"; two bare numbers and no day
     if day is None or day.grain == "day":
@@ -89,7 +90,7 @@ def _hour_alone(g: "Grammar", hour: timedelta) -> Span | None:
 
 
 def _beyond(g: "Grammar", side: str, amount: Amount) -> Span:
-    """What is further away than that has no start."""
+    """The time more than an amount ago, which has no start, or less than that ago."""
     moment = g.back(amount.unit, amount.number)
     return g.until_now(moment) if side in ("less", "under") else Span(datetime.min, moment, "open")
 
@@ -100,7 +101,7 @@ def _from_day(g: "Grammar", amount: Amount, side: str, day: Span) -> Span | None
 
 
 def _same_time(g: "Grammar", unit: str, number: float) -> Span | None:
-    """The month the question is asked in, a year ago; of a month ago the week, of a week ago the day."""
+    """This time some units ago: for years the same month, for months the week, for weeks the day."""
     return containing_span(add_units(g.at, unit, number), FINER[unit]) if unit in FINER and number else None
 
 
@@ -156,7 +157,7 @@ def _weekday_beside(g: "Grammar", weekday: str, side: str, base: Span) -> Span |
 
 
 def _beside(g: "Grammar", unit: str, number: float, side: str, base: Span) -> Span | None:
-    """So long before or after a day: with an article all of that time, else the day at its far end."""
+    """A time before or after a day: the whole time with an article, otherwise the day at its far end."""
     if unit not in _BESIDE:
         return None
     since = base.until if side == "after" else base.since
@@ -178,7 +179,7 @@ def _to_date(g: "Grammar", unit: str) -> Span | None:
 
 
 def _count_span(g: "Grammar", step: str, length: Amount) -> Span | None:
-    """Up to the question or from it on."""
+    """A length of time up to the question, or from the question on."""
     key = "past" if step == "past" else g.key(g.start)
     back = key == "past" or step == "-1"
     if step == "0" or g.is_owned() or (length.bare and not _counts_back(g, key, back, length.unit)):
@@ -204,7 +205,7 @@ def _stepped_unit(g: "Grammar", step: int, unit: str) -> Span | None:
     if unit == "day":
         return g.day(step) if step == 0 or (before in ("previous", "next") and g.article) else None
     if unit == "sprint" or (unit == "fortnight" and step == 0):
-        return None  # where a sprint begins only its team knows; so many of them are a length
+        return None  # the start of a sprint is known only to its team; a number of them is a length
     if unit == "fortnight":
         return g.until_now(g.back(unit, 1)) if step < 0 else Span(g.at, g.back(unit, -1), "rolling")
     soon = containing_span(g.at, "weekend")
@@ -250,7 +251,7 @@ RULES: tuple[tuple[str, str, Callable[..., Span | tuple[int, Span] | None]], ...
     ("time", "<daypart> of|on <day>", lambda g, hours, day: part_of_day(day, hours)),
     ("time", "<day_end> on? <day>", lambda g, _, day: day if value_of("lead", g.before) else None),
     ("time", "<day_end> .", lambda g, _: g.day(0) if value_of("lead", g.before) else None),
-    # … and those that only a lead or a range makes one: "since 9am", "between 2 and 4pm yesterday", "by 5 on Friday", "since 9"
+    # … and those that need a lead or a range: "since 9am", "between 2 and 4pm yesterday", "by 5 on Friday", "since 9"
     ("clock_today", "<clock>", lambda g, clock: g.last_of_day(lambda day: hour_from(day, clock))),
     ("hours", "<clocks> on? <any> / <clocks>", _hours),
     ("hour", "<hour> in the <daypart> on? <day>", lambda g, hour, part, day: _hour_of_day(g, hour, part_of_day(day, part))),

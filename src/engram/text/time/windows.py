@@ -1,35 +1,40 @@
-"""The time phrase of a question and the window it means, counted from when the question was asked; or the event that dates it.
+"""The time phrase of a question, and the window it means relative to the time of asking, or the event that dates it.
 
-Windows are half-open, in the zone of the question; days, weeks (from Monday), months and years are those of its calendar.
+Windows are half-open, in the zone of the question; days, weeks (from Monday), months and years are those of its
+calendar.
 
-- **today, last week, March, 2023, May 5th**: the whole day, week, month, year. Without a year, the most recent that has begun;
-  where the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over; a month in the
-  present tense is the nearer one. A weekday is
-  never today. "Last March", "last summer": the most recent that is over; "next": the first that has not begun. Seasons are the
-  northern ones, from the first of March, June, September and December; a winter is named by the year it begins in.
-- **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that hour.
-- **two days ago, three weeks ago**: the calendar day, week, month or year that lies so far back. "A few" is 2 to 4, "several" 3
-  to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the distance where
-  that is more. Half a year ago: that month.
-- **in the last three days, the past month, recently** (14 days): from so long before the question up to the question; what
-  happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today",
-  "so far this year", "month to date", from the start of the day, month or year, and "from May to now". "The last week" with its
-  article is the past seven days, "last week" the calendar's. "The other day": the seven days before today.
-- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X; "until the end
-  of X" up to its end. **by X, through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time
-  of the clock that bounds is that moment: "after 5pm", "between 2 and 4pm", "since 9", "between 10 last night and six this morning"; a
-  bare hour from 1 to 6 lies in the afternoon. **Monday and Wednesday, March, April and June**: from the first to the last. **This time
-  last year**: that month; of last month the week, of last week the day.
-- **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
-  a year and a quarter in whole months. **The first Monday in March, the first ten days of May, the closing months of 2025** (three), **the
-  Tuesday before Easter, the week ending May 5th, three Fridays ago**: counted. **The rest of the week**: from the question on, where the
-  week is not over.
-- **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; behind "on" the very day. **Two days before Christmas, the week
-  before Easter**: counted from it. **Week 42, Christmas week**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
-- **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
+- **today, last week, March, 2023, May 5th**: the whole day, week, month, year. Without a year, the most recent that has
+  begun; if the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over; a
+  month in the present tense is the nearer one. A weekday is never today. "Last March", "last summer": the most recent
+  that is over; "next": the first that has not begun. Seasons are the northern ones, from the first of March, June,
+  September and December; a winter is named by the year it begins in.
+- **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that
+  hour.
+- **two days ago, three weeks ago**: the calendar day, week, month or year that far back. "A few" is 2 to 4, "several" 3
+  to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the
+  distance if that is more. Half a year ago: that month.
+- **in the last three days, the past month, recently** (14 days): from that long before the question up to the question;
+  what happened at that very instant is included. Hours are counted by the clock, days and longer by the calendar. The
+  same goes for "earlier today", "so far this year", "month to date", from the start of the day, month or year, and
+  "from May to now". "The last week" with its article is the past seven days, "last week" the calendar's. "The other
+  day": the seven days before today.
+- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start
+  of X; "until the end of X" up to its end. **by X, through X**: up to the end of X. **between X and Y, from X to Y**:
+  from the start of X to the end of Y. A time of the clock that bounds is that moment: "after 5pm", "between 2 and 4pm",
+  "since 9", "between 10 last night and six this morning"; a bare hour from 1 to 6 is in the afternoon. **Monday and
+  Wednesday, March, April and June**: from the first to the last. **This time last year**: that month; of last month the
+  week, of last week the day.
+- **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a
+  week; thirds of a year and a quarter in whole months. **The first Monday in March, the first ten days of May, the
+  closing months of 2025** (three), **the Tuesday before Easter, the week ending May 5th, three Fridays ago**: counted.
+  **The rest of the week**: from the question on, if the week is not over.
+- **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; after "on", the exact day. **Two days before
+  Christmas, the week before Easter**: counted from it. **Week 42, Christmas week**: the calendar's. **The last three
+  sprints**: of two weeks each; "last sprint" has no known dates.
+- **before I moved, since the launch, when I lived in Berlin**: an anchor and a relation instead of a window.
 
-Of several phrases the first counts, save that one which owns a noun ("Friday's release") or, in a question about the past, lies ahead
-gives way to another.
+The first of several phrases counts. Another one takes precedence over a possessive ("Friday's release") and, in a
+question about the past, over a future time.
 """
 
 from collections.abc import Iterator
@@ -69,14 +74,16 @@ _LAST_OF_CLAUSE = frozenset(("what", "what's", "where", "who", "how", "why", "wh
 
 
 class AnchorPhrase(NamedTuple):
-    """Which words tell the time (first and behind the last), from where the event is told, and how the time lies to it."""
+    """The position of the time words (first, and after the last), the start of the event, and its relation to the
+    time.
+    """
 
     first: int
     event: int
     last: int
     relation: str
     clause: bool
-    """The event is told by a sentence of its own: "I moved"."""
+    """Whether the event is a clause of its own: "I moved"."""
 
 
 def speaks_of_past(found: list[Word]) -> bool:
@@ -111,11 +118,11 @@ def _is_perfect(found: list[Word], place: int) -> bool:
 
 
 def find_anchor(found: list[Word], past: bool) -> AnchorPhrase | None:
-    """The first time in the words that is told by an event.
+    """The first time in the words that refers to an event.
 
-    Only memory can say which window that is; here the event is found and its relation to the time. Such words count as
-    a time only where the question or the event is in the past: "what do I check before I deploy?" asks for a rule, and
-    its words are what to search for.
+    Only memory can say which window that is; this function finds the event and its relation to the time. Such words
+    count as a time only if the question or the event is in the past: "what do I check before I deploy?" asks for a
+    rule, and its words are what to search for.
     """
     for place in range(len(found)):
         if found[place].key not in _RELATION_WORDS and found[place].key not in (
@@ -168,27 +175,27 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
         return None
     if key in ("when", "while", "whilst") and not told_past and not any(word.key.endswith("ing") for word in run):
         return None
-    since = (
-        found[event - 1].key == "since" and not subject
-    )  # "her pain scores since admission": it lies behind whatever the tense
+    since = found[event - 1].key == "since" and not subject  # "her pain scores since admission" is past in any tense
     if not (past or told_past or since):
         return None
     return AnchorPhrase(_with_unit(found, place), event, last, relation, told_past)
 
 
 def _is_past_form(run: list[Word], place: int) -> bool:
-    """Whether the word is a past form of its own: "the lift got stuck", and not "the lift gets stuck"."""
+    """Whether the word is a distinct past form: "the lift got stuck", not "the lift gets stuck"."""
     return is_past(run[place].key, same=True) and (place == 0 or run[place - 1].key not in _PASSIVE)
 
 
 def _has_own_verb(found: list[Word], event: int) -> bool:
-    """Whether "it" has a verb of its own: "before it was extended", and not "before it"."""
+    """Whether "it" has a verb of its own: "before it was extended", not "before it"."""
     verb = found[event + 1].key if event + 1 < len(found) and not found[event].closed else ""
     return found[event].key in ("it", "that", "this", "they", "these") and (verb in _TOLD_BY or is_past(verb))
 
 
 def _is_time_clause(found: list[Word], place: int) -> bool:
-    """Whether "when" tells a time: it does in "what was it when I moved", and asks for one in "tell me when I moved"."""
+    """Whether "when" introduces a time, as in "what was it when I moved", and does not ask for one, as in "tell me when
+    I moved".
+    """
     if place == 0 or found[place - 1].closed:
         return any(word.closed for word in found[place + 1 : place + _MAX_EVENT_WORDS - 1][:-1]) and place + 1 < len(
             found
@@ -210,7 +217,7 @@ def _clause_end(found: list[Word], event: int) -> int:
 
 
 def _with_unit(found: list[Word], place: int) -> int:
-    """Where the phrase begins: in "the day before the launch" the words before belong to it as well."""
+    """The start of the phrase: in "the day before the launch", the words before it belong to it too."""
     if place >= 2 and value_of("unit", found[place - 1].key) and found[place - 2].key in ("the", "a"):
         return place - 2
     return place - 1 if place and found[place - 1].key in ("just", "right", "shortly", "long", "soon") else place
@@ -251,7 +258,7 @@ def range_at(grammar: Grammar, place: int) -> FoundTime | None:
 
 
 def _read_bound(grammar: Grammar, place: int) -> FoundTime | None:
-    """What only "between" or "from" makes a time: an hour, and "now" in "between now and Friday"."""
+    """A bound that only "between" or "from" makes a time: an hour, or "now" in "between now and Friday"."""
     now = place < len(grammar.words) and grammar.words[place].key == "now"
     return _the_present(grammar, place) if now else _hour(grammar, place)
 
@@ -267,12 +274,14 @@ def _the_present(grammar: Grammar, place: int) -> FoundTime | None:
 
 
 def _hour(grammar: Grammar, place: int) -> FoundTime | None:
-    """A time of the clock, or an hour with its day: "between 10 last night and 6 this morning"."""
+    """A clock time, or an hour with its day: "between 10 last night and 6 this morning"."""
     return grammar.first("clock_today", place) or grammar.first("hour", place)
 
 
 def with_next(grammar: Grammar, start: int, end: int, span: Span) -> FoundTime:
-    """Some of a kind are one time, from the first to the last: "in January and February", "on Monday, Wednesday and Friday last week"."""
+    """Join several times of one kind from the first to the last: "in January and February", "on Monday, Wednesday and
+    Friday last week".
+    """
     joint = _behind_list(grammar, end)
     if joint + 1 >= len(grammar.words) or grammar.words[joint].key not in ("and", "or"):
         return end, span
@@ -287,7 +296,7 @@ def with_next(grammar: Grammar, start: int, end: int, span: Span) -> FoundTime:
 
 
 def _behind_list(grammar: Grammar, end: int) -> int:
-    """Where the list that goes on behind a comma comes to its "and"; the same place where none does."""
+    """The position of the "and" in a list that continues after a comma; the same position if there is none."""
     place = end
     while grammar.words[place - 1].closed and place < min(end + _LONGEST_LIST, len(grammar.words)):
         if grammar.words[place].key in ("and", "or"):
@@ -300,7 +309,7 @@ def _behind_list(grammar: Grammar, end: int) -> int:
 
 
 def _days_of_one_month(grammar: Grammar, place: int, joins: tuple[str, ...]) -> FoundTime | None:
-    """Two days whose month follows the second: "between 1 and 5 April", "from the 3rd to the 7th of June"."""
+    """Two days followed by their month: "between 1 and 5 April", "from the 3rd to the 7th of June"."""
     first = day_of_month(grammar.words, place)
     if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in joins:
         return None
@@ -311,7 +320,7 @@ def _days_of_one_month(grammar: Grammar, place: int, joins: tuple[str, ...]) -> 
 
 
 def _first_of(grammar: Grammar, start: int, first: FoundTime, second: Span) -> Span:
-    """The first end of a range, taken from the second where it names no year of its own: "between March and May 2023"."""
+    """The start of a range, completed from its end if it names no year itself: "between March and May 2023"."""
     start += grammar.words[start].key == "the"
     what = repeating(grammar.words, start, named=True)
     if what is not None and what[0] == first[0] and year_after(grammar.words, what[0]) is None:
@@ -325,7 +334,7 @@ def _first_of(grammar: Grammar, start: int, first: FoundTime, second: Span) -> S
 
 
 def _same_month(grammar: Grammar, place: int, first: Span) -> FoundTime | None:
-    """The second day of "between May 3 and 10", which is one of the first one's month, and of the year behind it."""
+    """The second day of "between May 3 and 10", in the month of the first day and the year after it."""
     read = day_of_month(grammar.words, place)
     if first.grain != "day" or read is None or not first.since.day < read[1] <= 31:
         return None
@@ -352,7 +361,7 @@ _STRANDED = frozenset(("on", "at", "in"))
 _NEVER_LED = frozenset(("yesterday", "today", "tomorrow", "tonight", "recently", "lately"))
 _PHRASES_READ = 8
 _STARTS_READ = 300
-"""Words of a question that may begin a phrase and are tried."""
+"""The maximum number of words that may begin a phrase and are tried."""
 _FROM_TO = 8
 
 
@@ -366,17 +375,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class TimePhrase:
-    """The words of a question that say when, and what they mean."""
+    """The words of a question that name a time, and their meaning."""
 
     text: str
-    """The phrase as it stands in the question: `question[start:end]`."""
+    """The phrase as written in the question: `question[start:end]`."""
     start: int
     end: int
     window: Window | None
     anchor: str = ""
-    """The event the phrase hangs on ("I moved" in "before I moved"); the window is None then."""
+    """The event the phrase depends on ("I moved" in "before I moved"); the window is then None."""
     relation: str = ""
-    """How the time lies to the anchor: "before", "after" or "during"."""
+    """The relation of the time to the anchor: "before", "after" or "during"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +397,9 @@ class _ReadPhrase:
 
 
 def time_phrase(text: str, at: datetime) -> TimePhrase | None:
-    """The phrase of the question that says when, or None. `at`, when it was asked, is aware; its zone is the windows' zone."""
+    """The phrase of the question that names a time, or None. `at`, when it was asked, is aware; windows are in its
+    zone.
+    """
     found = words(text)
     past = speaks_of_past(found)
     grammar = Grammar(found, at, ahead=0 if past else _looks_ahead(found))
@@ -412,7 +423,9 @@ def _looks_ahead(found: list[Word]) -> int:
 
 
 def _any_to_come(found: list[Word]) -> bool:
-    """A question without a verb after what there is: "any classes on Thursday"; what went wrong there was before: "any errors"."""
+    """Whether a question without a verb may ask about the future: "any classes on Thursday"; "any errors" asks about
+    the past.
+    """
     if found[0].key not in ("any", "anything") or any(is_act(word.key) for word in found):
         return False
     keys = {word.key for word in found}
@@ -431,7 +444,7 @@ def _best(reads: Iterator[_ReadPhrase], past_of: datetime | None) -> _ReadPhrase
 
 
 def _describes_event(event: AnchorPhrase, read: _ReadPhrase) -> bool:
-    """Whether the calendar's phrase only tells more of the event: "before I moved last year"."""
+    """Whether the calendar phrase only describes the event: "before I moved last year"."""
     return event.clause and event.relation != "during" and event.event <= read.first and read.last <= event.last
 
 
@@ -473,7 +486,7 @@ def _phrase(grammar: Grammar, place: int) -> _ReadPhrase | None:
 
 
 def _is_only_end(grammar: Grammar, place: int) -> bool:
-    """Whether the time is only the end of something: "from the first draft to today"."""
+    """Whether the time is only the end of a range: "from the first draft to today"."""
     before = [word.key for word in grammar.words[max(0, place - _FROM_TO) : place]]
     return before[-1:] == ["to"] and "from" in before
 
@@ -506,7 +519,9 @@ def _read_led_time(grammar: Grammar, place: int, start: int, kind: str) -> _Read
 
 
 def _is_lead(grammar: Grammar, place: int, start: int, word: str) -> bool:
-    """Whether the word leads what follows, and does not end what stands before it: "what was I working on | last week"."""
+    """Whether the word introduces what follows, and does not end what precedes it: "what was I working on | last
+    week".
+    """
     if start >= len(grammar.words) or grammar.words[start - 1].closed:
         return False
     before = grammar.words[place - 1].key if place else ""
@@ -518,13 +533,15 @@ def _is_lead(grammar: Grammar, place: int, start: int, word: str) -> bool:
 
 
 def _has_no_lead(grammar: Grammar, start: int) -> bool:
-    """Whether the time is one that "on" or "at" never leads: "lately", "yesterday", "last week"."""
+    """Whether the time is one that "on" or "at" never introduces: "lately", "yesterday", "last week"."""
     key, after = (word.key for word in (grammar.words[start : start + 2] * 2)[:2])
     return key in _NEVER_LED or (value_of("step", key) is not None and value_of("unit", after) not in (None, "day"))
 
 
 def _time_behind_lead(grammar: Grammar, start: int, word: str, kind: str) -> FoundTime | None:
-    """The time behind a lead. "Since" looks back whatever the tense; a limit in the present ("due before July") lies ahead."""
+    """The time after a lead. "Since" looks back in any tense; a limit in the present ("due before July") is in the
+    future.
+    """
     seen = grammar.ahead
     if kind in ("since", "before", "until", "by"):
         grammar.ahead = 0 if kind == "since" else 2 * min(seen, 1)

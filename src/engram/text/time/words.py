@@ -1,8 +1,8 @@
-"""The words of a question with their places, and the table of the words that time phrases are made of.
+"""The words of a question with their positions, and the table of the words that time phrases consist of.
 
-A text is cut once, from left to right, at white space; what a rule may look at is a handful of words around one place. So
-reading stays linear in the length of the text, whatever stands in it. A text too long for a question is a document with a
-question before or behind it: its two ends are read.
+A text is split once, from left to right, at white space, and a rule looks only at a few words around one position.
+Reading therefore takes linear time for any text. A text too long for a question is a document with a question before or
+after it, so only its two ends are read.
 """
 
 import re
@@ -65,34 +65,34 @@ _SHORTENED = frozenset(
 
 
 _SHORT_TEXT = 600
-"""Characters of a text whose words are kept."""
+"""The maximum number of characters of a text whose words are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as it stands in a text."""
+    """One word as written in a text."""
 
     key: str
-    """Lower-cased, with straight apostrophes, without the possessive ending."""
+    """The word lower-cased, with straight apostrophes, without the possessive ending."""
     start: int
     end: int
     owner: bool = False
-    """It owns what follows: "yesterday's"."""
+    """Whether it is possessive: "yesterday's"."""
     closed: bool = False
-    """A mark that ends a clause follows."""
+    """Whether a mark that ends a clause follows."""
     capital: bool = False
     shouted: bool = False
-    """All capitals, at least two letters: a name more often than a word of the sentence."""
+    """Whether it is in capitals, at least two letters: more often a name than an ordinary word."""
 
 
 def words(text: str) -> list[Word]:
-    """Every word of the text in order. Hyphens part words only where they part a time ("mid-March")."""
+    """Every word of the text in order. Hyphens separate words only within a time ("mid-March")."""
     return list(_short_text_words(text)) if len(text) <= _SHORT_TEXT else _text_words(text)
 
 
 @lru_cache(maxsize=64)
 def _short_text_words(text: str) -> tuple[Word, ...]:
-    """The same; a question is read a dozen times on the way to its answer."""
+    """The same, cached because a question is read a dozen times before it is answered."""
     return tuple(_text_words(text))
 
 
@@ -101,14 +101,16 @@ def _text_words(text: str) -> list[Word]:
     for match in _chunks(text):
         cut = _words_of(text, match.start(), match.end())
         if (not cut or text[match.end() : match.end() + 1] in _DASHES) and (found or cut):
-            last = cut or [found.pop()]  # a dash of its own ends a clause as a comma does
+            last = cut or [found.pop()]  # a free-standing dash ends a clause as a comma does
             cut = [*last[:-1], replace(last[-1], closed=True)]
         found.extend(cut)
     return _apart(found)
 
 
 def _apart(found: list[Word]) -> list[Word]:
-    """The words with "Jan-Mar", "Mon–Wed", and "3-5" next to its month, as "Jan to Mar"; other figures are a score or a version."""
+    """The words with "Jan-Mar", "Mon–Wed", and "3-5" next to its month, as "Jan to Mar"; other figures are scores or
+    versions.
+    """
     apart: list[Word] = []
     for place, word in enumerate(found):
         ends = _ENDS.fullmatch(word.key)
@@ -158,7 +160,7 @@ def _words_of(text: str, start: int, end: int) -> list[Word]:
 
 def _word(body: str, start: int, closed: bool) -> Word:
     key = body.lower().replace("’", "'").replace("ʼ", "'")
-    # Lower-casing can lengthen a word (İ); its place is that of the word as written.
+    # Lower-casing can lengthen a word (İ); its position is that of the word as written.
     owner = key.endswith("'s") and key not in _SHORTENED
     if owner:
         key = key[:-2]
@@ -168,7 +170,7 @@ def _word(body: str, start: int, closed: bool) -> Word:
 
 @lru_cache(maxsize=1)
 def word_classes() -> dict[str, dict[str, str]]:
-    """The words of time phrases by class, each with what it says."""
+    """The words of time phrases by class, each with its value."""
     table: dict[str, dict[str, str]] = {}
     for kind, value, *surfaces in read_table("timewords.txt"):
         table.setdefault(kind, {}).update(dict.fromkeys(surfaces, value))
@@ -176,7 +178,7 @@ def word_classes() -> dict[str, dict[str, str]]:
 
 
 def key_at(found: list[Word], place: int) -> str:
-    """The word at a place; "" beyond either end."""
+    """The word at a position; "" beyond either end."""
     return found[place].key if 0 <= place < len(found) else ""
 
 
@@ -189,19 +191,19 @@ def _starts() -> frozenset[str]:
 
 
 def may_start(word: Word) -> bool:
-    """Whether a time phrase can begin with this word at all; most words of a text can be passed over by it."""
+    """Whether a time phrase can begin with this word; a fast test that skips most words of a text."""
     return (
         word.key in _starts() or word.key[:1] in "0123456789'" or word.key[:2] in ("q1", "q2", "q3", "q4", "h1", "h2")
     )
 
 
 def value_of(kind: str, key: str) -> str | None:
-    """What a word says as a word of this class: ("month", "mar") → "3"; None where it is none."""
+    """The value of a word of this class: ("month", "mar") → "3"; None if it is not in the class."""
     return word_classes()[kind].get(key)
 
 
 def is_plain(found: list[Word], place: int) -> bool:
-    """Whether a whole time phrase may end before this place: at the end, at a mark, or before a plain word."""
+    """Whether a complete time phrase may end before this position: at the end, at a mark, or before a plain word."""
     if place >= len(found) or (place > 0 and found[place - 1].closed):
         return True
     key = found[place].key
@@ -209,7 +211,7 @@ def is_plain(found: list[Word], place: int) -> bool:
 
 
 def lead_at(found: list[Word], place: int, kind: str = "lead", longest: int = 4) -> tuple[int, str] | None:
-    """The longest entry of this class, of one to four words, that starts at a place: where it ends, and its value."""
+    """The longest entry of this class, of one to four words, that starts at a position: its end and its value."""
     entries = word_classes()[kind]
     for length in range(min(longest, len(found) - place), 0, -1):
         run = found[place : place + length]

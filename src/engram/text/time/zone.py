@@ -1,7 +1,8 @@
-"""The time zone in which time phrases are read, and times without a zone are meant.
+"""The time zone for time phrases and for times without a zone.
 
-It is injected like the clock: `Engram.open(time_zone=…)`, else `$ENGRAM_TIME_ZONE`, else the setting `time_zone`, else the zone
-of the system. Stored times are instants in UTC; only reading "tomorrow" or "2026-05-04" needs to know where the user is.
+It is injected like the clock: `Engram.open(time_zone=…)`, else `$ENGRAM_TIME_ZONE`, else the setting `time_zone`, else
+the zone of the system. Stored times are instants in UTC; only reading "tomorrow" or "2026-05-04" requires the user's
+zone.
 """
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -18,10 +19,10 @@ _WIDEST = timedelta(hours=14)
 
 
 class SystemZone(tzinfo):
-    """The zone of the system, as its C library knows it: `$TZ`, else `/etc/localtime`."""
+    """The zone of the system, as reported by its C library: `$TZ`, else `/etc/localtime`."""
 
     def utcoffset(self, moment: datetime | None, /) -> timedelta:
-        """The offset at a local time; none where the system's calendar does not reach."""
+        """The offset at a local time; None outside the range of the system's calendar."""
         try:
             found = None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
         except (OverflowError, ValueError, OSError):
@@ -29,7 +30,7 @@ class SystemZone(tzinfo):
         return found or timedelta()
 
     def dst(self, moment: datetime | None, /) -> timedelta | None:
-        """Unknown: the offset has it."""
+        """Unknown, because the offset already includes it."""
         return None
 
     def tzname(self, moment: datetime | None, /) -> str:
@@ -40,7 +41,7 @@ class SystemZone(tzinfo):
             return "local"
 
     def fromutc(self, moment: datetime, /) -> datetime:
-        """The local time of an instant; the second of two equal ones is marked by its fold."""
+        """The local time of an instant; the second of two equal local times has `fold` set."""
         try:
             local = moment.replace(tzinfo=UTC).astimezone()
         except (OverflowError, ValueError, OSError):
@@ -57,7 +58,9 @@ SYSTEM = SystemZone()
 
 
 def zone_named(name: str) -> tzinfo:
-    """The zone of a name such as America/Los_Angeles, UTC or +05:30; "" is the system's. Raises `InvalidInput` for any other text."""
+    """The zone with a name such as America/Los_Angeles, UTC or +05:30; "" means the system's. Raises `InvalidInput` for
+    any other text.
+    """
     name = name.strip()
     if not name:
         return SYSTEM
@@ -84,7 +87,9 @@ def _unknown_zone_error(name: str) -> InvalidInput:
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """The same instant in the zone, for reading phrases. A time with a zone other than UTC says where it was said, and keeps it."""
+    """The same instant in the zone, for reading phrases. A time in a zone other than UTC keeps it, because it shows
+    where it was written.
+    """
     return local(moment, zone) if moment.tzname() == "UTC" else moment
 
 
