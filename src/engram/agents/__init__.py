@@ -1,1 +1,1 @@
-"""Coding agents: what Engram knows about each of them, and what it does with their files."""
+"""Coding agents: their files and settings, and how Engram reads and writes them."""

@@ -1,4 +1,4 @@
-"""`python -m engram.agents.reference docs/harnesses.md`: writes the table of coding agents into a page, from their records."""
+"""`python -m engram.agents.reference docs/harnesses.md`: writes the table of coding agents into a page."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _HEAD = "| coding agent | `init` | what it gets | your file | the project's file
 
 
 def rows() -> Iterator[str]:
-    """The rows of the table."""
+    """The rows of the table, from the agents' records."""
     yield _HEAD + "|---|---|---|---|---|---|---|\n"
     for agent in all_agents():
         known, files = agent.configuration, agent.instructions
@@ -40,7 +40,7 @@ def _show_path(path: Path) -> str:
 
 
 def with_table(page: str, made: Iterator[str]) -> str:
-    """The page with this table between its markers. Raises `ValueError` for a page without them."""
+    """The page with this table between its markers. Raises `ValueError` for a page without markers."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{''.join(made)}\n{END}{after}"

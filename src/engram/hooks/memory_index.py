@@ -1,5 +1,7 @@
-"""Reading the store's index in a hook, without numpy: the memories of a scope and those nearest to a prompt,
-each quoted as a line for the session if it may reach a prompt unasked."""
+"""Reads the store's index in a hook, without numpy: the memories of a scope, and those nearest to a prompt.
+
+Memories that may be injected unasked are quoted as lines for the session.
+"""
 
 import json
 import sqlite3
@@ -32,14 +34,17 @@ from engram.text.translation import translation
 MAX_PROMPT_CHARS = 10_000
 """Characters of a prompt whose words are searched."""
 READ_AT_A_PROMPT = 20
-"""New memories that a prompt's hook embeds, the newest, one to four milliseconds each; more wait for the next prompts and the next session start."""
+"""How many of the newest stale memories a prompt's hook embeds, at one to four milliseconds each.
+
+The rest wait for the next prompts and the next session start.
+"""
 AT_ONCE, SLICE = 100, 1_000
-"""From this many on a session start embeds memories with numpy, and saves what it has after each slice."""
+"""From this many stale memories on, a session start embeds them with numpy, and saves after each slice."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedMemory:
-    """A memory as the index has it."""
+    """A memory as stored in the index."""
 
     n: int
     id: str
@@ -52,7 +57,7 @@ class IndexedMemory:
 
     @property
     def statement(self) -> str:
-        """What it says."""
+        """Its statement."""
         return str(self.record.get("statement", ""))
 
 
@@ -60,7 +65,7 @@ class MemoryIndex:
     """The index of a store, opened for reading."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises `sqlite3.Error` where there is none."""
+        """Raises `sqlite3.Error` if there is none."""
         self._folder = folder
         self.table = TaskTable()
         self._read_tasks: StoredTasks | None = None
@@ -74,11 +79,11 @@ class MemoryIndex:
 
     @property
     def has_tables(self) -> bool:
-        """Whether its tables are there; a process that has only begun to make it has none yet."""
+        """Whether the index has its tables; a process that has only begun to create it has none yet."""
         return self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'docs'").fetchone() is not None
 
     def has_edits(self, home: Home, seconds: float) -> bool:
-        """Whether a memory file of the store differs from this index, as far as can be seen in `seconds`."""
+        """Whether a memory file differs from this index, as far as can be checked in `seconds`."""
         root, folder = str(home.root), home.engrams.name
         return bool(changed_folders(self.db, root, [folder]) or Sweep(root, [folder]).compare(self.db, seconds))
 
@@ -95,7 +100,7 @@ class MemoryIndex:
         return {(scope, status): count for scope, status, count in rows}
 
     def count_waiting(self) -> int:
-        """How many memories of all scopes wait for review."""
+        """How many memories wait for review, in all scopes."""
         row = self.db.execute("SELECT count(*) FROM docs WHERE kind = 'memory' AND status = 'candidate'").fetchone()
         return int(row[0])
 
@@ -108,7 +113,7 @@ class MemoryIndex:
         return [n for (n,) in rows]
 
     def pinned_memories(self, scopes: Sequence[str], limit: int) -> list[IndexedMemory]:
-        """The pinned memories of these scopes, and the facts that are critical, newest first."""
+        """The pinned memories of these scopes and the critical facts, newest first."""
         rows = self.db.execute(
             "SELECT n FROM docs WHERE (pinned OR critical <> '') AND kind = 'memory' AND status = 'active' "
             f"AND scope IN ({_placeholders(scopes)}) ORDER BY n DESC LIMIT ?",
@@ -121,7 +126,7 @@ class MemoryIndex:
         return self._fetch_memories("d.n", numbers)
 
     def by_ids(self, ids: Sequence[str]) -> list[IndexedMemory]:
-        """Memories by id, in this order; those that are not active any more are left out."""
+        """Memories by id, in this order, without those that are no longer active."""
         return self._fetch_memories("d.id", ids)
 
     def _fetch_memories(self, column: str, keys: Sequence[Any]) -> list[IndexedMemory]:
@@ -158,7 +163,10 @@ class MemoryIndex:
         return int(self._meta("generation") or 1)
 
     def nearest(self, task: Sequence[float], numbers: Sequence[int], limit: int) -> "list[tuple[int, float]]":
-        """The memories nearest to the vector of a task, and how like it each is: those of the nearest codes are compared exactly."""
+        """The memories nearest to the vector of a task, with their similarity.
+
+        Candidates are found by codes and compared exactly.
+        """
         numbers = numbers if len(numbers) <= MAX_COMPARED_MEMORIES else sorted(numbers)[-MAX_COMPARED_MEMORIES:]
         tasks, code = self.tasks(), code_of_values(task)
         known = tasks.codes
@@ -166,11 +174,11 @@ class MemoryIndex:
         return [(n, likeness(task, tasks.vector(n))) for _, n in nsmallest(limit, distances)]
 
     def has_vector(self, n: int) -> bool:
-        """Whether the task vector of a memory is known."""
+        """Whether the task vector of a memory is stored."""
         return n in self.tasks().codes
 
     def tasks(self, *, all_of_them: bool = False) -> StoredTasks:
-        """The task vectors, brought up to date as far as a prompt may wait for, or for all memories."""
+        """The task vectors, updated for all memories or only as far as a prompt can wait."""
         if self._read_tasks is None:
             self._read_tasks = self._fresh_tasks(all_of_them=all_of_them)
         return self._read_tasks
@@ -193,7 +201,10 @@ class MemoryIndex:
     def _embed_stale(
         self, known: StoredTasks, state: TasksState, stale: dict[int, int], *, all_of_them: bool
     ) -> StoredTasks:
-        """The task vectors with those of stale memories made again, all or the newest; saved unless the index changed or another hook was faster."""
+        """Recompute the task vectors of stale memories, all or the newest.
+
+        They are saved unless the index changed or another hook was faster.
+        """
         path = self._folder / TASKS
         wanted = list(stale) if all_of_them else list(stale)[:READ_AT_A_PROMPT]
         for start in range(0, len(wanted) or 1, SLICE):
@@ -216,19 +227,19 @@ def _placeholders(values: Sequence[object]) -> str:
 
 
 def vectors_of(memories: Sequence[IndexedMemory], table: TaskTable, *, at_once: bool) -> dict[int, Vector]:
-    """The stored vectors of memories; at once is faster from about a hundred on."""
+    """The stored vectors of memories. From about a hundred on, reading them all at once is faster."""
     parts = [(memory.situation, memory.statement) for memory in memories]
     found = table.encode_notes(parts) if at_once else [table.encode_note(*part) for part in parts]
     return {memory.n: vector for memory, vector in zip(memories, found, strict=True)}
 
 
 MAX_LINE_STATEMENT_CHARS = 600
-"""Characters of a statement; all of it is one `engram show` away."""
+"""Maximum characters of a statement; `engram show` shows all of it."""
 MAX_LINE_SITUATION_CHARS = 200
 
 
 def is_injectable(memory: IndexedMemory) -> bool:
-    """Whether a memory may be injected now, by the rule that `inject` follows."""
+    """Whether a memory may be injected now, by the same rule as `inject`."""
     from engram.rules.lifecycle import eligibility
     from engram.store.records import from_image
 
@@ -236,7 +247,7 @@ def is_injectable(memory: IndexedMemory) -> bool:
 
 
 def select_injectable(memories: Iterable[IndexedMemory], limit: int) -> list[IndexedMemory]:
-    """The first few that may be given."""
+    """The first few memories that may be injected."""
     found: list[IndexedMemory] = []
     for memory in memories:
         if len(found) == limit:

@@ -1,5 +1,4 @@
-"""What a hook is given and may read: the payload from the harness, and the store with what its owner set.
-The hook's answer to the harness is rendered here, too."""
+"""The input, store and output of a hook: the harness's payload, the store with its owner's settings, and the answer."""
 
 import contextlib
 import json
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
 SWEEP_SECONDS = 0.01
 """How long a hook looks for edited files."""
 EDIT_PATIENCE = 0.5
-"""How long it waits for other writers before it records what it found."""
+"""How long it waits for other writers before it records the edits it found."""
 
 
 class HookPlace:
-    """The home of one store; nothing is opened or created before it is asked for."""
+    """The home of one store; nothing is opened or created until it is needed."""
 
     def __init__(self, home: str = "") -> None:
         self.root = expanded(Path(home) if home else default_root(), "the store").absolute()
@@ -33,12 +32,12 @@ class HookPlace:
 
     @property
     def logs(self) -> list[Path]:
-        """The files of failures: in the home, and for where that cannot be written in the cache or among the temporary files."""
+        """The log files of failures: in the home or, if that cannot be written, in the cache or among the temporary files."""
         return failure_logs(self.root, default_cache().expanduser().absolute())
 
     @property
     def memos(self) -> list[Path]:
-        """The folders of the sessions' memos, likewise."""
+        """The folders of the sessions' memos, in the same places as `logs`."""
         return [self.root / "state" / "hooks", *(folder / "sessions" for folder in temporary_folders())]
 
     @property
@@ -53,14 +52,14 @@ class HookPlace:
 
     @cached_property
     def home(self) -> Home | None:
-        """The store's paths; None where there is no store. Raises `UnknownVersion` where a newer Engram wrote it."""
+        """The store's paths; None if there is no store. Raises `UnknownVersion` if a newer Engram wrote it."""
         if not self.exists:
             return None
         return open_home(self.root, create=False)
 
     @property
     def prompt_recall(self) -> bool:
-        """The setting `hooks.prompt_recall`; off where a file with a mistake has it, since that may have been meant."""
+        """The setting `hooks.prompt_recall`; off if the file that sets it has a mistake, since off may have been intended."""
         try:
             data = (self.root / CONFIG).read_bytes()
         except OSError:
@@ -74,7 +73,7 @@ class HookPlace:
 
     @property
     def config_problem(self) -> str:
-        """The first mistake in the owner's settings; "" where there is none."""
+        """The first mistake in the owner's settings; "" if there is none."""
         if not (self.root / CONFIG).exists():
             return ""
         from engram.settings import read_settings
@@ -85,10 +84,10 @@ class HookPlace:
         return problems[0] if self.prompt_recall else f"{problems[0]}; prompts get no memories before that is mended"
 
     def index(self, seconds: float = SWEEP_SECONDS) -> "MemoryIndex | None":
-        """The index with what people edited, opened; None where there is none yet, or only its file.
+        """The open index, including people's edits; None if it does not exist yet, or is only an empty file.
 
-        Edited files are looked for in `seconds`, enough for some thousand of them. Raises `StoreCorrupt` or `StoreReadOnly` if the index
-        cannot be read.
+        Looking for edited files takes at most `seconds`, enough for several thousand files. Raises `StoreCorrupt` or
+        `StoreReadOnly` if the index cannot be read.
         """
         index = self._open_index()
         if index is not None and self.home is not None and index.has_edits(self.home, seconds):
@@ -98,11 +97,11 @@ class HookPlace:
         return index
 
     def _read_edits(self, home: Home) -> None:
-        """Index edited files, without vectors: the next process with an embedder adds them."""
+        """Index edited files without vectors; the next process with an embedder adds them."""
         from engram.model.errors import EngramError
         from engram.store.files.store.backend import FilesStore
 
-        # A hook answers from the current index where edits cannot be recorded, as on a read-only disk.
+        # If edits cannot be recorded, as on a read-only disk, a hook answers from the current index.
         with contextlib.suppress(EngramError):
             store = FilesStore(home, deadline=EDIT_PATIENCE)
             try:
@@ -136,7 +135,7 @@ class HookPlace:
 
     @cached_property
     def links(self) -> "ScopeLinks":
-        """The scopes that the owner has chosen for projects."""
+        """The scopes that the owner has linked to projects."""
         from engram.store.scopes import LINKS_STATE, links_of
 
         return links_of(self.state(LINKS_STATE))
@@ -149,20 +148,20 @@ class HookPlace:
 
 
 MAX_HOOK_TEXT_CHARS = 9_500
-"""Characters of the text a hook adds; Claude Code cuts at 10,000."""
+"""Maximum characters of the text that a hook adds; Claude Code cuts at 10,000."""
 _LONGEST_PATH = 4_096
 
 
 class UnreadablePayload(ValueError):
-    """The input of a hook is not what the harness promises."""
+    """A hook's input does not have the format that the harness documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookPayload:
-    """The fields that Engram's hooks use; "" for what was not given."""
+    """The payload fields that Engram's hooks use; "" for missing ones."""
 
     event: str = ""
-    """The harness's own name of the event."""
+    """The harness's own name for the event."""
     session: str = ""
     transcript: str = ""
     cwd: str = ""
@@ -174,7 +173,7 @@ class HookPayload:
 
 
 def read_payload(data: bytes) -> HookPayload:
-    """The payload in some bytes. Raises `UnreadablePayload` for anything but a JSON object."""
+    """Parse a payload. Raises `UnreadablePayload` for anything but a JSON object."""
     try:
         loaded = parse_json_object(data, characters="repaired")
     except UnreadableData as error:
@@ -197,7 +196,7 @@ def _text_field(fields: dict[str, Any], name: str) -> str:
 
 
 def _commands_run(fields: dict[str, Any]) -> list[str]:
-    """Of one tool (PostToolUse), or of a batch of them (PostToolBatch)."""
+    """The commands of one tool (PostToolUse), or of a batch of tools (PostToolBatch)."""
     batch = fields.get("tool_calls")
     calls = batch if isinstance(batch, list) else [fields]
     inputs = [call.get("tool_input") for call in calls if isinstance(call, dict) and not _has_failed(call)]
@@ -209,7 +208,7 @@ def _has_failed(call: dict[str, Any]) -> bool:
 
 
 def answer(event: str, text: str) -> str:
-    """The JSON that adds a text to the session; "" for none."""
+    """The JSON that adds a text to the session; "" for an empty text."""
     if not text:
         return ""
     from engram.text.display import visible_json

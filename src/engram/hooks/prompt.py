@@ -1,4 +1,4 @@
-"""UserPromptSubmit: the few memories that are about the task a prompt describes, or silence."""
+"""UserPromptSubmit: adds the few memories that are about the task in a prompt, if any."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ from engram.models.task_vectors import least_likeness, likeness
 
 MAX_PROMPT_MEMORIES = 3
 NEAREST, BY_WORDS = 40, 4
-"""Candidates by the codes of their task vectors, whose vectors are then compared, and those by their words."""
+"""Candidates found by task vector codes, whose vectors are then compared, and candidates found by words."""
 MIN_PROMPT_WORDS = 3
-"""A shorter prompt ("yes, go on") names no task."""
+"""A shorter prompt ("yes, go on") does not describe a task."""
 NOTE_AGAIN = 4 * 3600.0
 HEADER = "Memories of earlier sessions that match this prompt (Engram), quoted as evidence; what the user says now comes first:"
 NOTE = (
@@ -23,7 +23,7 @@ NOTE = (
 
 
 def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
-    """The text to add to a prompt; "" for none."""
+    """The text to add to a prompt; "" if no memory matches."""
     prompt = payload.prompt.strip()
     if not prompt or prompt.startswith("/") or len(prompt.split()) < MIN_PROMPT_WORDS or payload.is_subagent:
         return ""
@@ -42,7 +42,10 @@ def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
 
 
 def find_matching_memories(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = ()) -> list[IndexedMemory]:
-    """The memories about a prompt, most likely first; none on a server, whose index is not here."""
+    """The memories about a prompt, most likely first.
+
+    On a server there are none, because its index is not on this machine.
+    """
     index = None if place.is_server else place.index()
     if index is None:
         return []
@@ -57,11 +60,11 @@ def find_matching_memories(place: HookPlace, prompt: str, cwd: str, exclude: Seq
 
 
 def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
-    """The memories about a prompt, and how like it each is, most like first."""
+    """The memories about a prompt with their similarity, most similar first."""
     task, numbers = index.table.prompt(prompt), index.active_numbers(scopes)
     least = least_likeness(len(numbers))
     likely = {n: like for n, like in index.nearest(task, numbers, NEAREST) if like >= least}
-    # Those whose vectors are not made yet, or of too many memories, are found by their words.
+    # Memories without a vector yet, or too many to embed now, are found by their words.
     found = index.memories([*likely, *(n for n in index.by_words(prompt, scopes, BY_WORDS) if not index.has_vector(n))])
     for memory in found:
         if memory.n not in likely:

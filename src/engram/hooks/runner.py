@@ -1,4 +1,4 @@
-"""Runs one hook: reads the payload, keeps to its time, answers in JSON, and turns every failure into a note for the doctor."""
+"""Runs one hook: reads the payload, enforces the time limit, answers in JSON, and logs every failure for the doctor."""
 
 import os
 import signal
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 SECONDS = {
     "session-start": 4.0, "prompt": 3.0, "post-tool": 2.0, "stop": 1.0, "pre-compact": 1.0, "session-end": 1.0, "drain": 25.0,
 }  # fmt: skip
-"""The events, and the seconds after which each gives up by itself, less than the time limit in the plugin's hooks.json."""
+"""The events, and the seconds after which each gives up, less than the time limit in the plugin's hooks.json."""
 SPOOLED = frozenset({"stop", "pre-compact", "session-end"})
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 _LOG = Log("hooks")
 
 
 class HookTimeout(Exception):
-    """A hook took longer than it may."""
+    """A hook exceeded its time limit."""
 
 
 def run(event: str, home: str = "") -> None:
-    """Run a hook; prints JSON or nothing, and raises nothing."""
+    """Run a hook; prints JSON or nothing, and never raises."""
     try:
         place = HookPlace(home)
         if os.environ.get(VARIABLE):
-            with suppress(InvalidInput):  # a mistake in this variable must not cost the memories
+            with suppress(InvalidInput):  # A mistake in this variable must not disable memory.
                 start_logging()
         with _LOG.measure("hook", name=event) as facts, _time_limit(SECONDS[event]):
             text = _handle_event(event, place, read_payload(sys.stdin.buffer.read(MAX_INPUT_BYTES)))
@@ -48,13 +48,13 @@ def run(event: str, home: str = "") -> None:
 
 
 def _print(text: str) -> None:
-    """Print an answer. It is JSON, so in UTF-8, whatever the terminal's encoding is."""
+    """Print an answer in UTF-8, because it is JSON, whatever the terminal's encoding is."""
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 
 
 def _tell_failures(home: str) -> None:
-    """Where a session's start itself fails, and may fail again each time, it still reports the failures before this one."""
+    """Report earlier failures even if the start of a session fails, since it may fail each time."""
     try:
         from engram.hooks.session_start import report_new_failures
 
@@ -73,14 +73,14 @@ def _handle_event(event: str, place: HookPlace, payload: HookPayload) -> str:
 
 
 def _event_name(event: str) -> str:
-    """The agent's name of an event, for a payload that does not say it."""
+    """The agent's name for an event, for a payload that does not contain it."""
     from engram.agents.agent import agent_with_hooks
 
     return agent_with_hooks().hook_events[event]
 
 
 def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
-    # Each imports only what its event needs: most of a hook's time is its start.
+    # Each event imports only the modules it needs, because imports take most of a hook's time.
     if event == "session-start":
         from engram.hooks.session_start import start_session
 
@@ -99,7 +99,7 @@ def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
 
 
 def _spool(event: str, place: HookPlace, payload: HookPayload) -> None:
-    """Let the session wait for a harvest; one without a transcript has nothing to read."""
+    """Queue the session for a harvest; a session without a transcript has nothing to read."""
     if payload.transcript and not payload.is_subagent:
         from engram.agents.agent import agent_with_hooks
 
@@ -110,7 +110,7 @@ def _spool(event: str, place: HookPlace, payload: HookPayload) -> None:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise `HookTimeout` in what takes longer."""
+    """Raise `HookTimeout` in code that takes longer."""
 
     def late(_number: int, _frame: "FrameType | None") -> None:
         raise HookTimeout(f"it took longer than {seconds:g} seconds")
@@ -125,7 +125,10 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 
 def _record(event: str, error: BaseException, home: str) -> None:
-    """Keep a failure for the doctor and the next session's start. Where nothing can be written, a session's start reports its own."""
+    """Log a failure for the doctor and the next session start.
+
+    If the log cannot be written, a failing session start prints its own failure.
+    """
     try:
         from engram.gates.secrets.scan import redact
 

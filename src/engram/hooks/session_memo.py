@@ -1,5 +1,7 @@
-"""What hooks remember about one session: which memories it was given, and when it was last reminded of something.
-The reminder (PostToolBatch) says after work that looks finished that lessons can be recorded."""
+"""Hook state of one session: the memories it was given, and the time of its last reminder.
+
+The reminder (PostToolBatch) suggests recording lessons after work that looks finished.
+"""
 
 import os
 import re
@@ -14,15 +16,15 @@ from engram.hooks.place import HookPayload, HookPlace
 from engram.store.hook_files import session_name
 
 KEPT_SECONDS = 30 * 24 * 3600
-"""A session that was quiet for longer is forgotten."""
+"""Memos of sessions that were quiet for longer are deleted."""
 MAX_SWEPT_MEMOS = 50
-"""Files that one session's start looks at."""
+"""Maximum memo files that one session start checks."""
 MAX_GIVEN_IDS = 60
-"""Memories that are remembered as given."""
+"""Maximum given memories that are remembered."""
 
 
 class SessionMemo:
-    """The memo of one session, a small file below `state/hooks/`; elsewhere, where that cannot be written."""
+    """The memo of one session, a small file below `state/hooks/`, or elsewhere if that cannot be written."""
 
     def __init__(self, place: HookPlace, session: str) -> None:
         self._usage = place.root / "usage"
@@ -44,27 +46,27 @@ class SessionMemo:
         return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
     def give(self, ids: list[str]) -> None:
-        """Note that the session is given memories; `save` records that as a use of them."""
+        """Note that the session is given memories; `save` records that as their use."""
         self._fresh += ids
         self._fields["given"] = [*(one for one in self.given_ids if one not in ids), *ids][-MAX_GIVEN_IDS:]
 
     def seconds_since(self, what: str) -> float:
-        """How long ago the session was told something; infinite if never."""
+        """How long ago the session was last notified of something; infinite if never."""
         at = self._fields.get(what)
         return abs(time.time() - at) if isinstance(at, int | float) else float("inf")
 
     def note(self, what: str) -> None:
-        """Note that the session is told something now."""
+        """Note that the session is notified of something now."""
         self._fields[what] = time.time()
 
     def count(self, what: str) -> int:
-        """One more of something; returns how many there are."""
+        """Count one more of something; returns the new count."""
         before = self._fields.get(what)
         self._fields[what] = (before if isinstance(before, int) else 0) + 1
         return int(self._fields[what])
 
     def reset(self, what: str) -> None:
-        """Start counting again."""
+        """Restart a count."""
         self._fields.pop(what, None)
 
     def save(self) -> None:
@@ -78,7 +80,10 @@ class SessionMemo:
             self._note_use()
 
     def _note_use(self) -> None:
-        """One line in the usage log, as `inject` writes it; each memory is given once per session, so no session is named."""
+        """Append a line to the usage log, as `inject` does.
+
+        A memory is given once per session, so the line names no session.
+        """
         from datetime import UTC, datetime
 
         from engram.model.errors import StoreReadOnly
@@ -90,7 +95,7 @@ class SessionMemo:
         self._fresh = []
 
     def sweep(self) -> None:
-        """Remove memos of sessions that were quiet for long."""
+        """Remove the memos of sessions that were quiet for long."""
         oldest = time.time() - KEPT_SECONDS
         try:
             with os.scandir(self._folders[0]) as entries:
@@ -102,13 +107,13 @@ class SessionMemo:
 
 
 REMIND_AGAIN = 30 * 60.0
-"""Seconds between two reminders of one session."""
+"""Minimum seconds between two reminders of one session."""
 MAX_BATCHES_UNREMINDED = 60
 """Batches of tools after which a session is reminded even if nothing looked finished."""
 _SHELL_WORD = r"""(?:[^\s"';&|]|"[^"]*"|'[^']*')+"""
 _OPTIONS = rf"(?:\s+-{_SHELL_WORD}(?:\s+(?!-){_SHELL_WORD})?){{0,8}}?\s+"
 _COMMAND = r"(?:^|[;&|(])[^\S\n]*+(?:(?:sudo|env|time|then|do|command|\w+=\S*)\s++){0,4}+"
-"""Where a command of a shell begins: not within quotes, nor after the name of another program."""
+"""Where a shell command begins: not within quotes, and not after the name of another program."""
 _ENDS_NOTHING = r"(?![^;&|\n]*\s(?:--dry-run|--abort|--quit|--list|-l|--help|-h|--no-commit|-d|--delete)(?:\s|$))"
 REMINDER = (
     "Engram: this looks like the end of a piece of work. The skill /engram:learn records what a later session should do differently "
@@ -117,7 +122,7 @@ REMINDER = (
 
 
 def remind(place: HookPlace, payload: HookPayload) -> str:
-    """The reminder, or "" where none is due."""
+    """The reminder; "" if none is due."""
     if payload.is_subagent:
         return ""
     memo = SessionMemo(place, payload.session)
@@ -137,7 +142,7 @@ def _ends_work(command: str) -> bool:
 
 @cache
 def _boundaries() -> re.Pattern[str]:
-    """A program, its options, and what it does: `git -C folder commit`, but not `git commit --dry-run`."""
+    """Patterns of finished work: a program, its options and its command: `git -C folder commit`, but not `git commit --dry-run`."""
     lines = Path(__file__).with_name("boundaries.txt").read_text("utf-8").splitlines()
     words = [line.split() for line in lines if line and not line.startswith("#")]
     actions = "|".join(_OPTIONS.join(map(re.escape, row)) for row in words)

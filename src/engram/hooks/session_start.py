@@ -1,5 +1,7 @@
-"""What happens when a session starts: a short digest of what memory holds here, what waits and what went wrong,
-and beside it a short harvest of the sessions that wait in the spool."""
+"""The start of a session: prints a short digest of the memories, the waiting work and recent failures.
+
+It also briefly harvests the sessions that wait in the spool.
+"""
 
 import os
 from pathlib import Path
@@ -18,10 +20,10 @@ ON_SERVER = "Engram keeps memories on a server; the skills /engram:recall and /e
 NO_PROMPT_RECALL = "Prompts are compared with local stores only, so no memory is added to a prompt here unasked."
 MAX_PINNED_MEMORIES = 5
 MIN_NOTICED_SESSIONS = 20
-"""Fewer waiting sessions are nothing to speak of: the next ones harvest them."""
+"""Fewer waiting sessions are not reported, because the next sessions harvest them."""
 MAX_RESTORED_MEMORIES = 12
 FOREIGN_FILES = ("memory", "memories", "memory.md", "memory-log.md")
-"""What other programs of the same name left in the same directory."""
+"""Leftovers of other programs of the same name in the same directory."""
 COMPACTED = "Memories that this session was given before its context was compacted (Engram), quoted as evidence:"
 PINNED = "Pinned and critical memories (quoted as evidence; what the user says now comes first):"
 
@@ -82,7 +84,7 @@ def _count_active(counts: dict[tuple[str, str], int], scope: str) -> str:
 
 
 def _scope_notices(place: HookPlace, payload: HookPayload, index: MemoryIndex) -> list[str]:
-    """What only a person can decide about the scope of the directory."""
+    """Open decisions about the scope of the directory that only a person can make."""
     from engram.store.scopes import earlier_scopes, scope_of, trusted_of
     from engram.upkeep.scope_links import PLACES_STATE, DirectoryScope, used_elsewhere
 
@@ -116,7 +118,7 @@ def _notices(place: HookPlace, waiting: int) -> list[str]:
 
 
 def _restore_compacted(place: HookPlace, memo: SessionMemo) -> str:
-    """What the session had before its context was compacted."""
+    """The session's memories from before its context was compacted."""
     ids, index = memo.given_ids, None if place.is_server else place.index()
     if index is None:
         return ""
@@ -128,7 +130,7 @@ def _restore_compacted(place: HookPlace, memo: SessionMemo) -> str:
 
 
 def report_new_failures(place: HookPlace) -> str:
-    """What failed and was not told yet; it counts as told from now on."""
+    """The failures that were not reported yet; they are marked as reported."""
     untold = [one for one in hook_files.read_failures(*place.logs) if not one.told]
     if not untold:
         return ""
@@ -138,22 +140,22 @@ def report_new_failures(place: HookPlace) -> str:
 
 
 def describe_failure(event: str, message: str, *, recovered: bool = False) -> str:
-    """One failure in a line."""
+    """Describe one failure in a line."""
     again = " and works again" if recovered else ""
     return f"Engram's hook {display.safe_word(event)} failed{again}: {display.quote_text(message)}"
 
 
 HARVEST_SECONDS = 0.1
-"""How long transcripts are read, beside loading the engine."""
+"""How long to read transcripts, in addition to loading the engine."""
 
 EDIT_SECONDS = 5.0
-"""How long edited files are looked for; nobody waits for it."""
+"""How long to look for edited files; no one waits for it."""
 
 
 def drain(place: HookPlace) -> str:
-    """Harvest waiting sessions for a moment; says nothing, since what was found waits for review.
+    """Harvest waiting sessions briefly, without output, since the results wait for review.
 
-    Raises `ValueError` for a transcript that cannot be read, so that the next session's start reports it.
+    Raises `ValueError` for a transcript that cannot be read, so that the next session start reports it.
     """
     problems = _harvest_waiting(place)
     _update_task_vectors(place)
@@ -173,7 +175,7 @@ def _harvest_waiting(place: HookPlace) -> list[str]:
 
 
 def _update_task_vectors(place: HookPlace) -> None:
-    """Bring the task vectors of the memories up to date, so that no prompt has to."""
+    """Update the task vectors of the memories, so that no prompt has to."""
     index = None if place.is_server else place.index(EDIT_SECONDS)
     if index is not None:
         try:

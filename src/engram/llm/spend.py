@@ -1,4 +1,4 @@
-"""Tokens spent per day: counted by every call, checked before the next."""
+"""Token use per day: counted by every call, and checked before the next."""
 
 import os
 from collections import Counter
@@ -12,43 +12,44 @@ from engram.model.forks import ForkedLock
 
 
 class SpendBook(Protocol):
-    """Counts the tokens of each day; a store is one, shared by every process."""
+    """Counts the tokens of each day; a store is a spend book that all processes share."""
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens of a day, of every process that shares the book."""
+        """Tokens used on a day by all processes that share the book."""
 
     def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day; a negative number takes back what was reserved and not needed."""
+        """Add tokens to a day; a negative number returns reserved tokens that were not needed."""
 
 
 class SpendCount:
-    """A book in memory, for one process."""
+    """A spend book in memory, for one process."""
 
     def __init__(self) -> None:
         self._days: Counter[date] = Counter()
         self._turn = ForkedLock()
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens of a day."""
+        """Tokens used on a day."""
         return self._days[day]
 
     def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day."""
+        """Add tokens to a day."""
         with self._turn:
             self._days[day] += tokens
 
 
 class SpendFolder:
-    """A book in files, one per day, a number per line; any number of processes append to it.
+    """A spend book in files, one per day with a number per line; any number of processes append to it.
 
-    A line is one write to a file opened for appending, so no lock is needed. A line torn by a crash counts for nothing.
+    Each line is written at once to a file opened for appending, so no lock is needed. A line torn by a crash is
+    ignored.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens of a day, of every process."""
+        """Tokens used on a day by all processes."""
         try:
             lines = read_bytes(self._file(day)).decode("ascii", "replace").splitlines()
         except FileNotFoundError:
@@ -58,12 +59,12 @@ class SpendFolder:
         return max(0, sum(int(line) for line in lines if line.removeprefix("-").isdecimal()))
 
     def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day."""
+        """Add tokens to a day."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=DIRECTORY_MODE)
             handle = open_plain(self._file(day), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
-                # It starts with a line break, so that a line torn by a crash does not run into it.
+                # The leading line break keeps a line torn by a crash from running into this one.
                 os.write(handle, f"\n{tokens}\n".encode())
             finally:
                 os.close(handle)

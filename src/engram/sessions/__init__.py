@@ -1,1 +1,1 @@
-"""Sessions, feedback, and what use does to memories."""
+"""Sessions, their summaries and feedback, tasks, and background jobs."""

@@ -1,4 +1,4 @@
-"""What an agent must know to continue a task, within a token budget, and how the earlier sessions about it ended."""
+"""Builds prompt blocks within a token budget: what an agent needs to continue a task, and summaries of earlier sessions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
@@ -24,27 +24,30 @@ from engram.text.time.zone import local
 
 MAX_TOKENS = 4_000
 RECENT_SHARE, EARLIER_SHARE, FACT_SHARE = 0.4, 0.2, 0.3
-"""The shares of recent events, earlier events and relevant facts in what the required sections leave; the graph gets the rest."""
+"""How the budget left by the required sections is shared between recent events, earlier events and relevant facts.
+
+The graph gets the rest.
+"""
 MOST_EARLIER = 12
-"""Events of the ledger that are offered because they are about the next step."""
+"""How many earlier events of the ledger to offer because they are relevant to the next step."""
 CONVERSATION_EVENT_TYPES = tuple(kind for kind in EVENT_TYPES if kind != "artifact")
-"""Chunks of documents are artifacts; `build_long_input_context` searches those."""
+"""All event types but artifacts, which include chunks of documents; `build_long_input_context` searches those."""
 _LOOKED_AT = 5
-"""How many times more events are read than are wanted: chunks of documents are left out."""
+"""How many times more events to read than needed, because chunks of documents are then left out."""
 _LONGEST_EVENT = 1_200
-"""Characters of one event that are shown, half from its beginning and half from its end."""
+"""Maximum characters shown of one event, half from its beginning and half from its end."""
 
 
 class Neighbours(Protocol):
-    """Finds the memories linked to some others, in the scopes a caller sees."""
+    """Finds the memories linked to given memories, in the scopes that a caller sees."""
 
     def __call__(self, ids: Sequence[str], scopes: Sequence[str]) -> Sequence[Memory]:
-        """Memories, nearest first."""
+        """Return the linked memories, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """A prompt block for a task, and what it is made of."""
+    """A prompt block for a task, and the records it was built from."""
 
     task: TaskRun
     text: str
@@ -60,9 +63,9 @@ class TaskContext:
 class ContextBuilder:
     """Builds the context of tasks.
 
-    Goal, latest checkpoint and the critical facts that concern the next step are always included, shortened if
-    necessary; then recent events, earlier events of the task's ledger about the next step, relevant facts, and the
-    memories the graph links to them.
+    The goal, the latest checkpoint and the critical facts about the next step are always included, shortened if
+    necessary. Then come recent events, earlier events about the next step, relevant facts, and the memories that the
+    graph links to them.
     """
 
     searcher: Searcher
@@ -84,9 +87,9 @@ class ContextBuilder:
         min_relevance: float = INJECT_FLOOR,
         wordings: tuple[str, ...] = (),
     ) -> TaskContext:
-        """The block for a task; `query` is the next step, by default the goal, `wordings` the same in other words.
+        """Build the block for a task; `query` is the next step (default: the goal), `wordings` are other phrasings of it.
 
-        `count` measures text in another model's tokens. The latest checkpoint is always included.
+        `count` counts tokens as the target model does. The latest checkpoint is always included.
         """
         limits = (max_tokens, recent_event_limit, memory_limit, checkpoint_limit)
         if any(type(number) is not int or number < 0 for number in limits):
@@ -122,7 +125,7 @@ class ContextBuilder:
         )
 
     def _points(self, task_id: str, limit: int) -> list[Checkpoint]:
-        """The checkpoints, the latest one of progress first: the manifest of a document does not report progress."""
+        """The checkpoints, starting with the latest that reports progress. The manifest of a document does not."""
         store = self.searcher.store
         points = store.list_records(Checkpoint, of=task_id, limit=max(1, limit))
         latest = _progress(points) or (_progress(store.list_records(Checkpoint, of=task_id)) if points else None)
@@ -138,7 +141,7 @@ class ContextBuilder:
         return [event for event in found if event.role != DOCUMENT_ROLE][-limit:]
 
     def _earlier(self, task: TaskRun, query: SearchQuery, limit: int) -> list[Event]:
-        """The events of the task's ledger about the query, best first; the recent ones among them are placed once."""
+        """The events of the task's ledger that match the query, best first. Recent events among them are not repeated."""
         if not limit:
             return []
         filters = Filters(kinds=("event",), parents=(task.id,), types=CONVERSATION_EVENT_TYPES)
@@ -203,14 +206,14 @@ def _shorten(text: str) -> str:
 
 TITLE = "## Earlier sessions"
 SUMMARY_BUDGET_SHARE = 0.25
-"""The share of an injection's budget that summaries may take."""
+"""The share of an injection's budget that summaries may use."""
 LEAST_BUDGET = 400
-"""Smaller budgets are left to memories."""
+"""Smaller budgets are used for memories only."""
 MOST_SESSIONS = 2
 _EVENTS_READ = 20
 _LAST_ONES = 10
 MAX_RECENT_AGE = timedelta(days=14)
-"""How long the last session is worth mentioning whatever the next one is about."""
+"""How long the last session is mentioned even if it is unrelated to the next one."""
 _LEAST_CHARACTERS = 60
 _SENTENCES_READ = 20
 
@@ -219,7 +222,7 @@ TokenCounter = Callable[[str], int]
 
 @dataclass(slots=True)
 class EarlierSessions:
-    """Finds summaries of earlier sessions, and puts them into an injection."""
+    """Finds summaries of earlier sessions and adds them to an injection."""
 
     searcher: Searcher
     count: TokenCounter
@@ -228,7 +231,7 @@ class EarlierSessions:
     def about(
         self, task: str, scopes: tuple[str, ...] | None, now: datetime, budget: int
     ) -> tuple[EarlierSession, ...]:
-        """The summaries to show at the start of a session about a task, newest first, within their share of the budget."""
+        """The summaries to show when a session about a task starts, newest first, within their share of the budget."""
         if budget < LEAST_BUDGET:
             return ()
         found = sorted(self._relevant(task, scopes), key=_end_of, reverse=True) or self._last(scopes, now)
@@ -236,7 +239,7 @@ class EarlierSessions:
         return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
 
     def newest(self, scopes: tuple[str, ...] | None, room: int) -> tuple[EarlierSession, ...]:
-        """The newest sessions with a summary, each cut to `room` tokens."""
+        """The newest sessions that have a summary, each cut to `room` tokens."""
         summarised = (
             one for one in self.searcher.store.list_records(Session, limit=_LAST_ONES, scopes=scopes) if one.summary
         )
@@ -244,7 +247,7 @@ class EarlierSessions:
         return tuple(EarlierSession(one.id, one.ended, self._line(one, room)) for one in found)
 
     def _relevant(self, task: str, scopes: tuple[str, ...] | None) -> Iterator[Session]:
-        """The sessions whose events are about the task, best first; a summary is such an event."""
+        """The sessions with events about the task, best first. A summary is such an event, too."""
         filters = Filters(kinds=("event",), scopes=scopes)
         hits = self.searcher.search(
             SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=INJECT_FLOOR).validate()
@@ -258,7 +261,7 @@ class EarlierSessions:
             yield session
 
     def _last(self, scopes: tuple[str, ...] | None, now: datetime) -> list[Session]:
-        """The last session that ended, if that was recently."""
+        """The last session that ended, if it ended recently."""
         sessions = self.searcher.store.list_records(Session, limit=_LAST_ONES, scopes=scopes)
         recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= MAX_RECENT_AGE)
         return list(islice(filter(self._may_mention, recent), 1))
@@ -282,7 +285,7 @@ def _end_of(session: Session) -> datetime:
 
 
 def reason_to_withhold(store: Store, session: Session) -> str:
-    """Why a session's summary is not mentioned in another, as the rest of a sentence about it; "" where it is."""
+    """Why a session's summary must not be shown in another session, as the end of a sentence; "" if it may be shown."""
     found = find_injections(session.summary) if session.summary else []
     if found:
         return f"looks like an instruction ({found[0].kind}: {found[0].quote})"
@@ -291,7 +294,7 @@ def reason_to_withhold(store: Store, session: Session) -> str:
 
 
 def _rejected_in(store: Store, session: Session) -> list[str]:
-    """The ids of what a person rejected and a session's summary says, as a whole or in one of its sentences."""
+    """The ids of rejected memories that the summary repeats, as a whole or in one of its sentences."""
     from engram.capture.withdrawal import Withdrawals
     from engram.sessions.summary_lines import sentences
 
@@ -304,7 +307,7 @@ def _rejected_in(store: Store, session: Session) -> list[str]:
 
 
 def with_sessions(injection: Injection, earlier: Sequence[EarlierSession], count: TokenCounter) -> Injection:
-    """The injection with the summaries at the end of its text."""
+    """The injection with the summaries appended to its text."""
     if not earlier:
         return injection
     before = injection.text.rstrip("\n") or HEADER

@@ -1,4 +1,4 @@
-"""Background jobs on the ledgers: leased, run at least once, retried with growing waits, and listed as dead in the end."""
+"""Background jobs on the ledgers: leased, run at least once, retried with growing delays, and finally marked as dead."""
 
 import random
 import threading
@@ -16,25 +16,25 @@ from engram.store.protocol import Store
 from engram.store.references import find_dead_job
 
 LEASE = timedelta(minutes=5)
-"""After this long a worker counts as gone, and another may take its job."""
+"""After this time a worker is considered gone, and another may take its job."""
 MAX_JOB_ATTEMPTS = 6
 FIRST_WAIT, MAX_RETRY_WAIT = timedelta(seconds=10), timedelta(hours=1)
 _ERROR_CHARS = 300
 MAX_JOBS_AT_ONCE = 1_000_000
 TRANSIENT_ERRORS = (StoreBusy, StoreUnreachable)
-"""Errors that may pass by themselves."""
+"""Errors that may go away without intervention."""
 MAX_TRANSIENT_FAILURES = 20
-"""Failures in a row that a worker waits out, about 15 minutes in all."""
+"""How many consecutive failures a worker waits out, about 15 minutes in all."""
 JITTER = 0.5
-"""The random share by which a pause is longer or shorter."""
+"""The random share by which a pause is lengthened or shortened."""
 T = TypeVar("T")
 Handler = Callable[[Job], None]
-"""Runs one job. It must be idempotent; an exception means that it is retried later."""
+"""Runs one job. It must be idempotent; if it raises, the job is retried later."""
 
 
 @dataclass(slots=True)
 class WorkResult:
-    """What a worker did: jobs done, retried and dead, with the errors of the last two."""
+    """The result of a worker's run: jobs done, retried and dead, with the errors of the last two."""
 
     done: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Jobs:
     def list(
         self, status: str | None = None, limit: int | None = 100, *, scopes: Collection[str] | None = None
     ) -> "list[Job]":
-        """Jobs that are not done, oldest first: waiting, leased or dead; everyone's, or those about ledgers of these scopes."""
+        """Jobs that are not done (waiting, leased or dead), oldest first: all, or those about ledgers of these scopes."""
         if status is not None and status not in JOB_STATES:
             raise InvalidInput(f"Unknown job status {status!r}; choose {', '.join(JOB_STATES)}")
         return self.store.list_records(
@@ -93,7 +93,10 @@ class Jobs:
     def run(
         self, stop: threading.Event, idle_seconds: float = 1.0, report: Callable[[WorkResult], None] | None = None
     ) -> None:
-        """Work until `stop` is set. A store that is busy or unreachable is retried for about 15 minutes; `report` gets each result."""
+        """Work until `stop` is set, and pass each result to `report`.
+
+        If the store is busy or unreachable, the worker retries for about 15 minutes.
+        """
         while not stop.is_set():
             worked = retry_transient(lambda: self.work(1), stop)
             if worked and report is not None:
@@ -103,7 +106,7 @@ class Jobs:
 
     def _do(self, job: Job, worked: WorkResult) -> None:
         if job.attempts > MAX_JOB_ATTEMPTS:
-            # Its workers died without an error each time: the job itself may be the cause.
+            # Its workers died each time without an error: the job itself may be the cause.
             self._give_up(job, job.error or f"its worker died {job.attempts - 1} times", worked)
             return
         try:
@@ -131,7 +134,10 @@ class Jobs:
 
 
 def retry_transient(work: Callable[[], T], stop: threading.Event) -> T | None:
-    """The result of `work`; a busy or unreachable store is waited for, longer each time. None once `stop` is set."""
+    """The result of `work`, retried with growing pauses while the store is busy or unreachable.
+
+    None once `stop` is set.
+    """
     for troubles in range(1, MAX_TRANSIENT_FAILURES + 1):
         try:
             return work()
@@ -142,36 +148,36 @@ def retry_transient(work: Callable[[], T], stop: threading.Event) -> T | None:
 
 
 def pause_after(troubles: int) -> float:
-    """Seconds to wait after so many failures in a row: doubling, up to a minute."""
+    """Seconds to wait after this many consecutive failures: doubling, up to a minute."""
     return min(60.0, 2.0 ** (troubles - 1))
 
 
 def add_jitter(seconds: float) -> float:
-    """About so many seconds: workers that began to wait together do not return together."""
+    """Vary a pause at random, so that workers that began to wait together do not return together."""
     return seconds * random.uniform(1 - JITTER, 1 + JITTER)
 
 
 def wait_after(attempts: int) -> timedelta:
-    """How long a job waits after so many attempts: twice as long each time, up to an hour."""
+    """How long a job waits after this many attempts: doubling, up to an hour."""
     doublings = min(max(0, attempts - 1), 20)
     return min(FIRST_WAIT * (1 << doublings), MAX_RETRY_WAIT)
 
 
 LOOK_SECONDS = 1.0
-"""How long a list of tenants with work is used before it is asked for again; all of them have their turn before that."""
+"""How long a list of tenants with work is used before it is fetched again, at the earliest after each tenant had its turn."""
 DRY_SECONDS = 1.0
-"""How long a tenant is passed over that was said to have work and had none: another worker was faster."""
+"""How long to skip a tenant that was listed as having work but had none because another worker was faster."""
 PAUSED_SECONDS = 5.0
-"""How long a paused tenant is passed over before it is looked at again."""
+"""How long to skip a paused tenant."""
 BUSY_SECONDS = 1.0
 FAILED_SECONDS, MAX_SKIP_SECONDS = 10.0, 600.0
-"""How long a tenant is passed over that could not be worked for: twice as long each time, up to ten minutes."""
+"""How long to skip a tenant whose store failed: doubling, up to ten minutes."""
 _DOUBLINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTurn:
-    """A tenant's turn: what was done, nothing where another worker was faster, or why its store could not be worked on."""
+    """The result of a tenant's turn: the work done, nothing if another worker was faster, or the store's error."""
 
     tenant: str
     worked: WorkResult = field(default_factory=WorkResult)
@@ -180,7 +186,7 @@ class WorkerTurn:
 
 @dataclass(slots=True)
 class _Rest:
-    """A tenant that is passed over, until when, and how often in a row it failed."""
+    """How long a tenant is skipped, and how often in a row it failed."""
 
     until: float
     failures: int = 0
@@ -189,8 +195,8 @@ class _Rest:
 class RoundRobin:
     """Gives turns to tenants.
 
-    `due` names those that have work, `work` runs one job of one of them and returns None where it is paused. Each round has a
-    random order, so that workers started together do not visit the tenants together.
+    `due` lists the tenants that have work; `work` runs one job of a tenant, and returns None if the tenant is paused.
+    Each round has a random order, so that workers started together do not visit the tenants in step.
     """
 
     def __init__(
@@ -203,16 +209,16 @@ class RoundRobin:
     ) -> None:
         self._due, self._work, self._now = due, work, now
         self._order = order or random.Random()
-        self._busy: set[str] = set()  # tenants that had work at the last check and are not resting
+        self._busy: set[str] = set()  # Tenants that had work at the last check and are not skipped.
         self._round: list[str] = []
         self._look_at = float("-inf")
         self._resting: dict[str, _Rest] = {}
 
     def next(self) -> WorkerTurn | None:
-        """The next tenant's turn; None where there is nothing to do for now.
+        """The next tenant's turn; None if there is nothing to do for now.
 
-        Raises `StoreUnreachable` where the server cannot be reached. Any other error concerns one tenant: the turn reports it,
-        and the tenant is skipped for a while.
+        Raises `StoreUnreachable` if the server cannot be reached. Any other error concerns one tenant: the turn reports
+        it, and the tenant is skipped for a while.
         """
         if not self._round:
             self._begin_round()
@@ -231,13 +237,13 @@ class RoundRobin:
         try:
             worked = self._work(tenant)
         except StoreUnreachable:
-            self._round.clear()  # probably a problem of the whole server: the next round will tell
+            self._round.clear()  # Probably the whole server has a problem; the next round will show.
             self._rest(tenant, BUSY_SECONDS, failed=True)
             raise
         except StoreBusy as error:
             self._rest(tenant, BUSY_SECONDS, failed=True)
             return WorkerTurn(tenant, failed=_message(error))
-        except Exception as error:  # a tenant's broken store must not end the work for all others
+        except Exception as error:  # One tenant's broken store must not stop the work for all others.
             self._rest(tenant, FAILED_SECONDS, failed=True)
             return WorkerTurn(tenant, failed=_message(error))
         if worked:
@@ -258,7 +264,7 @@ class RoundRobin:
         return known is not None and now < known.until
 
     def _forget(self, now: float) -> None:
-        """Forget tenants that have had no work for long."""
+        """Forget tenants that have had no work for a long time."""
         old = [tenant for tenant, rest in self._resting.items() if now > rest.until + MAX_SKIP_SECONDS]
         for tenant in old:
             del self._resting[tenant]

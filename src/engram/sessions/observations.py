@@ -1,4 +1,4 @@
-"""Events as callers give them, checked before they are stored; the store's screen redacts secrets."""
+"""Validates events from callers before they are stored. Redacting secrets is the store's job."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ MAX_CONTENT = 8 * 1024 * 1024
 
 
 def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "", zone: tzinfo | None = None) -> NewEvent:
-    """An event from a caller's fields; raises `InvalidInput` naming the one that cannot be used."""
+    """Build an event from a caller's fields; raises `InvalidInput` naming the field that cannot be used."""
     unknown = set(item) - _FIELDS
     if unknown:
         raise InvalidInput(f"unknown field {sorted(unknown)[0]!r} of an event; known: {', '.join(sorted(_FIELDS))}")
@@ -83,7 +83,7 @@ def _map_texts(value: Any, what: str, text_of: Callable[[str, str], str]) -> Any
 
 
 def checked_text(text: str, what: str) -> str:
-    """The text. Raises `InvalidInput` if no store can represent it: what a caller gives is never changed."""
+    """The text, unchanged. Raises `InvalidInput` if no store can represent it."""
     if make_storable(text) != text:
         raise InvalidInput(f"{what} contains a NUL or half a surrogate pair, which cannot be stored; remove it")
     return text
@@ -94,6 +94,6 @@ def _captured_text(text: str, what: str) -> str:
 
 
 def make_storable(text: str) -> str:
-    """The text without characters that some store cannot represent: `?` for half a surrogate pair, U+FFFD for NUL."""
+    """Replace the characters that some store cannot represent: half a surrogate pair by `?`, NUL by U+FFFD."""
     plain = text if text.isascii() else text.encode("utf-8", "replace").decode()
     return plain.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,4 +1,4 @@
-"""Sessions: each starts with an injection and has a ledger; its uses and ratings are folded into the memories they reinforce."""
+"""Sessions: each starts with an injection and keeps a ledger; its uses and ratings reinforce the memories it used."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -40,10 +40,11 @@ def rate_memory(
     actor: str = "manual",
     scopes: Scopes = None,
 ) -> Memory:
-    """Rate a memory: the rating is recorded, and folded in at once where the memory is the owner's own.
+    """Record a rating of a memory, and fold it in at once if the memory belongs to the owner.
 
-    Unless a person rates it, what a person said stays strong enough to be injected.
-    Whoever sees a memory may rate it: `scopes` are those the caller sees. An error means that it was not recorded. Where a recorded rating cannot be folded in now, the next fold does it.
+    A memory that a person stated stays strong enough to be injected, unless a person rates it. Anyone who sees a memory
+    may rate it; `scopes` are those that the caller sees. An error means that the rating was not recorded. A recorded
+    rating that cannot be folded in now is folded in by the next fold.
     """
     if signal not in SIGNALS:
         raise InvalidInput(f"Unknown signal {signal!r}; choose {', '.join(SIGNALS)}")
@@ -68,10 +69,13 @@ def fold_recorded_uses(
     op: Literal["use", "rate"] = "use",
     actor: str = ENGRAM_ACTOR,
 ) -> list[str]:
-    """Fold every recorded use into these memories, as one journal entry; `then` may change each further. Returns the changed ids."""
+    """Fold every recorded use into these memories, as one journal entry; returns the changed ids.
+
+    `then` may change each memory further.
+    """
     from engram.decisions.execution import (
         Change,
-        execute_change,  # a process that only recalls needs no gates
+        execute_change,  # A process that only recalls needs no gates.
     )
 
     wanted = store.own_ids(dict.fromkeys(ids))
@@ -99,9 +103,9 @@ def fold_recorded_uses(
 
 
 def fold_session_uses(store: Store, session: str, ended: datetime) -> list[str]:
-    """Fold in a session's uses at its end, and link the memories injected together.
+    """Fold in a session's uses when it ends, and link the memories that were injected together.
 
-    Running it again for the same end changes nothing: a link reinforced at that very moment is left alone.
+    Repeating it for the same end changes nothing, because a link reinforced at that moment is left alone.
     """
     uses = store.uses(session=session)
     injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
@@ -110,7 +114,7 @@ def fold_session_uses(store: Store, session: str, ended: datetime) -> list[str]:
     def link_injected(memory: Memory) -> Memory:
         done = {link.target for link in memory.associations if link.last_reinforced == ended}
         seen = visible_scopes([memory.scope])
-        # What everyone reads does not name the memories of one person.
+        # Memories that everyone reads must not name the memories of one person.
         others = tuple(
             i for i in injected if i not in (memory.id, *done) and (owners[i] in seen or not is_person(owners[i]))
         )
@@ -125,7 +129,7 @@ EventList = list[Event]
 SessionList = list[Session]
 SUMMARY_TOKENS = 400
 SYNC_SECONDS = 0.3
-"""How long the start of a session may check for files edited by hand."""
+"""How long the start of a session may look for files edited by hand."""
 
 
 @limit_arguments
@@ -140,14 +144,14 @@ class Sessions:
     ask_summary: "tuple[str, Callable[[str], str]] | None" = None
     """A model's name, and a function that asks it for a summary."""
     zone: tzinfo = SYSTEM
-    """The zone of times that are given without one."""
+    """The time zone of times given without one."""
     before_end: Callable[[str], None] | None = None
-    """Called with the id of a session that is about to end, while its ledger is open."""
+    """Called with the id of a session that is about to end, while its ledger is still open."""
 
     def start(
         self, task: str, scopes: tuple[str, ...], budget: int | None = None, *, whole_store: bool = False
     ) -> "SessionHandle":
-        """Begin a session with these scopes and select its injection from them, or from the whole store."""
+        """Begin a session with these scopes, and select its injection from them or from the whole store."""
         now = self.clock()
         session_id = f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
         session = self.store.screen.session(Session(session_id, make_storable(task), scopes, now))
@@ -168,7 +172,7 @@ class Sessions:
         return SessionHandle(self, session, injection, whole_store)
 
     def _injection(self, task: str, filters: Filters, budget: int, session: Session) -> Injection:
-        """What memory knows about the task, and how earlier sessions about it ended."""
+        """The memories about the task, and summaries of earlier sessions about it."""
         from engram.embedding.word_pieces import count_tokens
         from engram.sessions.context import EarlierSessions, count_sessions_tokens, with_sessions
 
@@ -179,15 +183,18 @@ class Sessions:
         return replace(with_sessions(injection, earlier, count_tokens), budget=budget)
 
     def get(self, session_id: str, *, scopes: Scopes = None) -> Session:
-        """A session by id; raises `NotFound` where there is none in the scopes the caller sees."""
+        """A session by id; raises `NotFound` if the scopes that the caller sees have none."""
         return find_session(self.store, session_id, scopes)
 
     def list(self, limit: int | None = 50, *, scopes: Scopes = None) -> SessionList:
-        """Sessions, newest first: everyone's, or those of these scopes."""
+        """Sessions, newest first: all, or those of these scopes."""
         return self.store.list_records(Session, limit=checked_length(limit), scopes=scopes)
 
     def events(self, session_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> EventList:
-        """A session's events in order: all, those after a number, or the last ones. A name of your own is a session too."""
+        """A session's events in order: all, those after a number, or the last ones.
+
+        The id may be any name the caller has chosen.
+        """
         checked_length(last, "last")
         found = self.store.events(session_id, last=last, after=checked_place(after, "after"))
         if not found and self.store.load_record(Session, session_id) is None:
@@ -196,9 +203,9 @@ class Sessions:
         return found
 
     def end(self, session_id: str, summary: str = "", *, scopes: Scopes = None) -> Session:
-        """End a session: captured turns that wait are read, its uses are folded in, and memories injected together are linked.
+        """End a session: read its waiting captured turns, fold in its uses, and link memories that were injected together.
 
-        Ending twice changes nothing.
+        Ending a session twice changes nothing.
         """
         session = find_session(self.store, session_id, scopes, to_change=True)
         if session.ended is None:
@@ -219,7 +226,10 @@ class Sessions:
         return session
 
     def _record_summary(self, session: Session) -> None:
-        """Append the summary to the ledger, where recall finds it; one made by rules only repeats what is there."""
+        """Append the summary to the ledger, so that recall finds it.
+
+        A summary made by rules only repeats existing events.
+        """
         from engram.sessions.summary import RULES
 
         if not session.summary or session.summary_by == RULES:
@@ -235,7 +245,7 @@ class Sessions:
     def summarise(
         self, session_id: str, *, style: str = "", max_tokens: int = SUMMARY_TOKENS, scopes: Scopes = None
     ) -> Session:
-        """Fold the new events into the session's rolling summary: extracts by rules, or a model's words.
+        """Fold the new events into the session's rolling summary, by extraction rules or by a model.
 
         Styles: `plain`, and `structured` with Goal, Constraints, Progress, Decisions, Next steps and Critical context.
         """
@@ -251,7 +261,7 @@ class Sessions:
         events = self.store.events(session.id, after=session.summary_through)
         if known is not None and summary.has_room(known, max_tokens, count_tokens):
             every = self.store.events(session.id)
-            if every and every[0].seq == 1:  # a pruned ledger no longer has what the summary says
+            if every and every[0].seq == 1:  # A pruned ledger no longer has the events that the summary covers.
                 known, events = None, every
         wanted = style or session.summary_style or "plain"
         if self.ask_summary is None:
@@ -274,13 +284,14 @@ class Sessions:
         return session
 
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], *, scope: str = "") -> EventList:
-        """Append events; secrets in them are redacted before anything touches the disk.
+        """Append events; secrets in them are redacted before anything is written to disk.
 
-        `scope` is the writer's: a name of your own becomes a session of that scope. Raises `Refused` for a session of another scope.
+        `scope` is the writer's; an unknown session name creates a session of that scope. Raises `Refused` for a session
+        of another scope.
         """
         if not session_id.strip():
             raise InvalidInput("observe needs a session id, or a name of your own for one")
-        from engram.gates.secrets.scan import refuse_secret  # a process that only recalls needs no gates
+        from engram.gates.secrets.scan import refuse_secret  # A process that only recalls needs no gates.
 
         refuse_secret(session_id, "the session's id")
         events = [new_event(item, self.clock(), zone=self.zone) for item in items]
@@ -296,7 +307,7 @@ class SessionHandle:
     session: Session
     injection: Injection
     whole_store: bool = False
-    """Whether the session sees the whole store instead of only its scopes."""
+    """Whether the session sees the whole store, not only its scopes."""
 
     @property
     def id(self) -> str:

@@ -1,8 +1,8 @@
-"""A session's rolling summary: extracts of its events, folded repeatedly into the same token budget.
+"""A session's rolling summary: extracts of its events, repeatedly folded into the same token budget.
 
-A line quotes one sentence: `[12] user: “Never push to main.”`, where 12 is the event's number in its session, so that a
-reader can cite it and the next fold can parse it. What was contradicted, completed or repeated is dropped; goal,
-constraints, decisions and open steps take precedence over mere events.
+A line quotes one sentence: `[12] user: “Never push to main.”`, where 12 is the event's number in its session. A reader
+can cite the number, and the next fold can parse it. Contradicted, completed and repeated lines are dropped; goal,
+constraints, decisions and open steps come before mere events.
 """
 
 import re
@@ -33,19 +33,19 @@ STYLES = ("plain", "structured")
 TITLES = dict(
     zip(KINDS, ("Goal", "Constraints", "Progress", "Decisions", "Next steps", "Critical context"), strict=True)
 )
-"""The sections of the structured style, in their order; empty ones are left out."""
+"""The sections of the structured style, in order; empty ones are left out."""
 RULES = "rules"
 
 DURABLE_SHARE = 0.8
 """The share of the budget that goal, constraints, decisions and open steps may fill first."""
 LEAST_WORTH = 1.7
-"""Lines worth less are chatter, and are dropped even where there is room."""
+"""Lines below this weight are chatter, and are dropped even if there is room."""
 REPEATED_KIND = 0.25
-"""How much less every further line of one kind is worth, so that no kind crowds out the others."""
+"""How much each further line of one kind loses in weight, so that no kind crowds out the others."""
 SLICE = 40
-"""Events folded in one step; between steps no more than this many lines per kind are carried."""
+"""Events folded in one step; between steps at most this many lines per kind are carried over."""
 MAX_REFOLDED_EVENTS = 500
-"""The longest session that is folded again from its first event where a summary uses less than half of its budget."""
+"""The longest session that is folded again from its first event if its summary uses less than half of the budget."""
 _LEAST_CHARACTERS = 24
 _TOKENS_ASKED = 6_000
 _CHARACTERS_ASKED = 2_000
@@ -76,9 +76,10 @@ def summarise(
     max_tokens: int = 400,
     count: Count,
 ) -> Summary:
-    """Fold the events after `previous.through` into the summary; never more than `max_tokens` by `count`.
+    """Fold the events after `previous.through` into the summary, within `max_tokens` as counted by `count`.
 
-    Events already covered are ignored; with nothing new, and room and style unchanged, the summary stays as it is.
+    Events already covered are ignored. Without new events, and with the same room and style, the summary stays
+    unchanged.
     """
     _check(style, max_tokens)
     through, fresh = _fresh(previous, events)
@@ -92,7 +93,7 @@ def summarise(
 
 
 def has_room(summary: Summary, max_tokens: int, count: Count) -> bool:
-    """Whether a summary may have been made for a smaller budget, of a session short enough to be folded again.
+    """Whether a summary may have been made for a smaller budget, and its session is short enough to fold again.
 
     A model is not asked twice.
     """
@@ -114,7 +115,7 @@ def _fresh(previous: Summary | None, events: Sequence[Event]) -> tuple[int, list
 
 
 def _parse_lines(summary: Summary) -> list[Line]:
-    """The lines of a summary. A model's are its own words: taken row by row, and no number it gives is believed."""
+    """Parse the lines of a summary. A model's text is taken row by row, and its event numbers are ignored."""
     lines: list[Line] = []
     kind = ""
     for place, row in enumerate(summary.text.splitlines()):
@@ -144,7 +145,7 @@ def _still_valid(lines: Sequence[Line]) -> list[Line]:
 
 @dataclass(slots=True)
 class _SummaryText:
-    """A summary being filled."""
+    """A summary that is being filled."""
 
     style: str
     count: Count
@@ -178,7 +179,7 @@ class _SummaryText:
 
 
 def _fit_lines(lines: Sequence[Line], style: str, max_tokens: int, count: Count) -> str:
-    """The lines worth most, as many as the room holds; measured as a whole at the end."""
+    """The lines with the highest weights, as many as fit; their total is measured at the end."""
     ranked = _rank_lines(lines)
     page = _SummaryText(style, count)
     for line in ranked[:1]:
@@ -195,7 +196,7 @@ def _fit_lines(lines: Sequence[Line], style: str, max_tokens: int, count: Count)
 
 
 def _rank_lines(lines: Sequence[Line]) -> list[Line]:
-    """From the line worth most; each further line of a kind counts for less."""
+    """Order the lines by weight, highest first; each further line of a kind counts for less."""
     marked, goals = mark_goal(lines)
     worth = weights(marked, goals)
     found = sorted(zip(worth, marked, strict=True), key=lambda pair: (-pair[0], -pair[1].seq, pair[1].place))
@@ -209,7 +210,7 @@ def _rank_lines(lines: Sequence[Line]) -> list[Line]:
 
 
 def _shorten_line(line: Line, style: str, max_tokens: int, count: Count) -> str:
-    """The one line that matters most, cut until it fits; nothing where even a few words are too many."""
+    """The most important line, cut until it fits; empty if even a few words are too long."""
 
     def page(text: str) -> str:
         return _SummaryText(style, count, [Line(line.seq, line.place, line.speaker, text, line.kind)]).text()
@@ -220,9 +221,9 @@ def _shorten_line(line: Line, style: str, max_tokens: int, count: Count) -> str:
 
 
 def without(summary: Summary, events: Container[int]) -> Summary:
-    """The summary without what it quotes of the events with these numbers: for when they are redacted or purged.
+    """The summary without its quotes of the events with these numbers, for when they are redacted or purged.
 
-    A model's words cannot be told apart by event: such a summary comes back empty, covering nothing, to be made again.
+    A model's text cannot be separated by event, so its summary is emptied and covers nothing; it has to be made again.
     """
     lines = _parse_lines(summary)
     if summary.made_by != RULES or not all(line.seq for line in lines):
@@ -243,10 +244,10 @@ def summarise_with(
     max_tokens: int = 400,
     count: Count,
 ) -> Summary:
-    """The same fold by a model: `ask` takes the summary so far and the new events as quoted lines, and answers with text.
+    """The same fold by a model: `ask` takes the summary so far and the new events as quoted lines, and returns text.
 
-    What is too much for one call is folded by the rules first. Where the model fails (EngramError) or says nothing, the rules'
-    summary is returned. Longer answers are cut, and only the six headings count as headings.
+    Events that do not fit in one call are first folded by the rules. If the model fails (EngramError) or returns
+    nothing, the rules' summary is returned. Longer answers are cut, and only the six headings are accepted as headings.
     """
     _check(style, max_tokens)
     through, fresh = _fresh(previous, events)
@@ -266,7 +267,7 @@ def summarise_with(
 
 
 def _recent(events: Sequence[Event], count: Count) -> list[str]:
-    """The newest events as quoted lines, as many as one question may hold; at least the last."""
+    """The newest events as quoted lines, as many as fit in one call; at least the last."""
     rows: list[str] = []
     left = _TOKENS_ASKED
     for event in reversed(events):
@@ -279,7 +280,7 @@ def _recent(events: Sequence[Event], count: Count) -> list[str]:
 
 
 def _clean_answer(answer: str) -> str:
-    """A model's answer with nothing hidden in it and no headings but ours."""
+    """A model's answer without hidden text and without headings other than ours."""
     rows = []
     for row in escape_hidden("\n".join(answer.splitlines())).strip().split("\n"):
         heading = _HEADING.match(row.strip())
@@ -291,7 +292,7 @@ def _clean_answer(answer: str) -> str:
 
 
 def model_asker(model: "LanguageModel") -> Callable[[str], str]:
-    """A function that asks the model: the summary so far and the new turns go in as data, sections come out."""
+    """Build a function that asks the model: it sends the summary so far and the new turns as data, and returns sections."""
     from engram.llm.schemas import SessionSummary
 
     def ask(turns: str) -> str:

@@ -1,6 +1,7 @@
-"""The lines of a summary: sentences of events, each classified as a goal, a constraint, a decision, an open step, ….
+"""Extracts the lines of a summary: sentences of events, each classified as a goal, a constraint, a decision and so on.
 
-English is classified by the tables below; in other languages a sentence counts by its place, its speaker and its rare words.
+English is classified by the tables below. In other languages a sentence is weighted by its place, its speaker and its
+rare words.
 """
 
 import math
@@ -21,10 +22,10 @@ KINDS = ("goal", "constraints", "progress", "decisions", "next", "critical")
 """The kinds of lines, in the order of a summary; a line without a signal is context (`critical`)."""
 
 LONGEST_LINE = 240
-"""Characters of one extract; a longer sentence is cut at a word's end."""
+"""Maximum characters of one extract; a longer sentence is cut at the end of a word."""
 _READ_CHARS = 20_000
 _OUTPUT_CHARS = 2_000
-"""Characters read at each end of a tool's output: errors are at its end, the command at its beginning."""
+"""Characters read at each end of a tool's output: the command is at its beginning, errors are at its end."""
 _MOST_LINES = 12
 _MOST_OUTPUT_LINES = 3
 _OUTPUTS = frozenset(("tool_result", "error"))
@@ -84,7 +85,7 @@ IMPERATIVES = (
     "optimise|optimize|organise|organize|plan|port|prepare|refactor|remove|rename|replace|research|review|rewrite|set|ship|"
     "simplify|sort|summarise|summarize|support|test|translate|update|upgrade|use|verify|wire|write"
 )
-"""Verbs a message to an agent begins with."""
+"""Verbs that begin a request to an agent."""
 DONE = (
     "done|fixed|passed|passes|passing|merged|completed|finished|implemented|added|deployed|shipped|resolved|committed|"
     "created|updated|released|migrated|removed|wrote|written|refactored|renamed|installed|verified|built|closed|published"
@@ -99,7 +100,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One extract: its speaker, its event (0 where unknown), and its kind."""
+    """One extract, with its speaker, event number (0 if unknown) and kind."""
 
     seq: int
     place: int
@@ -124,7 +125,7 @@ def signal(name: str, text: str) -> bool:
 
 
 def kind_of(text: str, speaker: str) -> str:
-    """Which of `KINDS` a sentence is; a tool's output is only progress or context."""
+    """Which of `KINDS` a sentence is; a tool's output is always progress or context."""
     lowered = _pattern("no_error").sub(" ", text.lower().replace("’", "'"))
     if speaker in _OUTPUTS or speaker == "tool":
         return "progress" if signal("progress", lowered) and not signal("error", lowered) else "critical"
@@ -134,7 +135,7 @@ def kind_of(text: str, speaker: str) -> str:
 
 
 def _kind_by_signals(lowered: str, speaker: str) -> str:
-    """The first kind whose signal matches; what is not yet done, fixed or decided is an open step."""
+    """The first kind whose signal matches; something not yet done, fixed or decided is an open step."""
     if signal("open", lowered):
         return "next"
     if signal("did", lowered) and not signal("next", lowered):
@@ -147,9 +148,9 @@ def _kind_by_signals(lowered: str, speaker: str) -> str:
 
 
 def lines_of(event: Event) -> list[Line]:
-    """The extracts an event offers, in order; a tool's output offers only lines that say how it went.
+    """The extracts of an event, in order; for a tool's output, only the lines that report an outcome.
 
-    Calls of tools offer none, nor do system prompts, which an agent has anyway, and summaries.
+    Tool calls, system prompts and summaries yield none.
     """
     if event.event_type == "tool_call" or event.role in (*_PROMPTS, SUMMARY_ROLE) or not event.content.strip():
         return []
@@ -163,7 +164,7 @@ def lines_of(event: Event) -> list[Line]:
 
 
 def _speaker(event: Event) -> str:
-    """One word for who speaks: the role, or what kind of event it is where the role says no more."""
+    """One word for the speaker: the role, or the event's type if the role is not informative."""
     name = event.event_type if event.event_type in (*_OUTPUTS, "artifact") else event.role
     return _SPEAKER.sub("", name)[:24].lower() or "unknown"
 
@@ -174,12 +175,13 @@ def _output_lines(content: str, speaker: str) -> list[str]:
     telling = [line for line in found if signal("error", line) or signal("progress", line)]
     if not telling and speaker == "error":
         telling = found[-1:]
-    # The last lines name the exception and count what passed; "Traceback (most recent call last)" tells nothing.
+    # The last lines name the exception and count the passed tests; "Traceback (most recent call last)" is not
+    # informative.
     return [cut(line, LONGEST_LINE) for line in telling[-_MOST_OUTPUT_LINES:]]
 
 
 def _best(found: list[str], speaker: str, most: int) -> list[str]:
-    """So many sentences of a long message: those with a sign first, then from the beginning, in their order."""
+    """Select this many sentences of a long message, in order: those with a signal first, then from the beginning."""
     if len(found) <= most:
         return found
     ranked = sorted(range(len(found)), key=lambda place: (_is_unmarked(found[place], speaker), place))
@@ -191,7 +193,7 @@ def _is_unmarked(text: str, speaker: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, each on one line and bounded: without code, tables and the marks of lists and headings."""
+    """The sentences of a text, each on one line and bounded, without code, tables, list marks and heading marks."""
     found = []
     for paragraph in _paragraphs(_FENCED.sub("\n\n", text)):
         for start, end in sentence_spans(paragraph, 0, len(paragraph)):
@@ -201,7 +203,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs: continued lines are joined; a list item, a heading and an empty line start a new one."""
+    """Split a text into paragraphs: continued lines are joined; a list item, a heading or an empty line starts a new one."""
     current: list[str] = []
     for line in text.splitlines():
         mark = _MARK.match(line)
@@ -219,14 +221,14 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def is_small_talk(text: str) -> bool:
-    """Greetings, thanks and acknowledgements: nothing of them is worth a line."""
+    """Whether a sentence is only a greeting, thanks or an acknowledgement, which is never worth a line."""
     filler = phrases("trivial.txt", "filler")
     return all(word.strip("'-") in filler.words or word in filler.runs for word in plain(text).split())
 
 
 @cache
 def _signal_terms() -> frozenset[str]:
-    """Stems that say what a sentence is, not what it is about."""
+    """Stems that signal the kind of a sentence, not its subject."""
     verbs = f"{IMPERATIVES} {DONE}".replace("|", " ")
     return frozenset(
         tokens(f"{verbs} next todo remaining pending still need must never always agreed decided error fail run let we")
@@ -235,27 +237,31 @@ def _signal_terms() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def content_terms(text: str) -> frozenset[str]:
-    """The stems of what a sentence is about, without the words that say what kind of sentence it is."""
-    # A question of stop words alone is searched by them; a word more, taken out again, keeps them out here.
+    """The stems of a sentence's subject, without the words that signal its kind."""
+    # A query of stop words alone is searched by them; adding the probe word, then removing it, keeps them out.
     return frozenset(query_terms(f"{text} {_PROBE}")) - _signal_terms()
 
 
 WEIGHTS = {"goal": 4.0, "constraints": 6.0, "decisions": 6.0, "next": 5.0, "progress": 3.5, "critical": 1.0}
-"""What a line is worth by what it tells."""
+"""The base weight of a line, by kind."""
 OPENING, STATED_GOAL = 12.0, 7.0
-"""The goal a session opened with, and one that is called a goal."""
+"""The weight of the goal that opens a session, and of one that is explicitly called a goal."""
 USERS_WORD = 1.0
-"""What a person says counts for more than what an agent says."""
+"""Added to the weight of a line by a person, compared with an agent's."""
 UNSOLVED, DATED, FACT = 3.5, 3.0, 1.0
-"""On top of mere context: an error, a deadline, a path or a number."""
+"""Added to the weight of a line with an error, a deadline, or a path or number."""
 DOUBT_WEIGHT = -1.5
 RECENCY_WEIGHT, HALVED_AFTER = 1.5, 20
-"""What happened last is worth this more, half of it so many events later. What was ruled does not age, nor does chatter."""
+"""Added to the weight of the newest lines; it halves after this many events. Rulings and chatter do not age."""
 REPEATED, CLOSED, SOLVED = 0.8, 0.6, 0.5
-"""Shared terms over all, over those of the open step, over those of the error, from where a later line replaces it."""
+"""The share of common terms from which a later line replaces an earlier one.
+
+The share is of all terms for a repetition, of the open step's terms if the line closes that step, and of the error's
+terms if it solves that error.
+"""
 
 PERSON_AUTHORITY = 2
-"""The authority of a person's words; an agent's have 1, a tool's output none. Nothing overrules what has more."""
+"""The authority of a person; an agent's is 1, a tool's 0. No line overrules one with more authority."""
 _DURABLE = frozenset(("goal", "constraints", "decisions", "next"))
 _RULINGS = frozenset(("constraints", "decisions"))
 _TOOL_OUTPUTS = frozenset(("tool", "tool_result", "error"))
@@ -272,10 +278,10 @@ def is_durable(line: Line) -> bool:
 
 
 def mark_goal(lines: Sequence[Line]) -> tuple[list[Line], frozenset[Line]]:
-    """The lines, those that open the session as its goal, and which they are.
+    """The lines, with those that open the session marked as its goal, and the marked lines.
 
-    A user's first words that say anything are the goal, whatever their form. The number 0 marks a line that came from a
-    model's summary: its goal is older than any event at hand.
+    A user's first meaningful words are the goal, whatever their form. The number 0 marks a line from a model's summary,
+    whose goal is older than any available event.
     """
     goals = [line for line in lines if line.seq == 0 and line.kind == "goal"]
     if not goals:
@@ -288,10 +294,10 @@ def mark_goal(lines: Sequence[Line]) -> tuple[list[Line], frozenset[Line]]:
 
 
 def drop_obsolete(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
-    """Lines in order, without those that another repeats, a later one contradicts, or later work closes.
+    """Drop lines that another line repeats, a later line contradicts, or later work closes; the order stays.
 
-    A run of tests that passes closes the failures of every run before it. Lines in `kept` stay. Looked up by shared terms,
-    so that a session of thousands of lines costs no square of them.
+    A passing test run closes the failures of all runs before it. Lines in `kept` stay. Lines are looked up by shared
+    terms, which avoids quadratic cost in sessions of thousands of lines.
     """
     terms = [content_terms(line.text) for line in lines]
     later: defaultdict[str, list[int]] = defaultdict(list)
@@ -317,7 +323,7 @@ def drop_obsolete(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
 def _obsolete_line(
     old: Line, new: Line, common: int, old_terms: frozenset[str], new_terms: frozenset[str]
 ) -> Line | None:
-    """Which of two lines the other makes obsolete, if any."""
+    """Which of two lines is made obsolete by the other, if any."""
     if old.kind == new.kind and common / len(old_terms | new_terms) >= REPEATED and not _is_negated(old, new):
         return new if old.kind == "goal" or _authority(old) > _authority(new) else old
     if _echoes(new, old) and common == len(new_terms):
@@ -333,7 +339,7 @@ def _obsolete_line(
 
 
 def _echoes(new: Line, old: Line) -> bool:
-    """Whether the new line could be an assent: a ruling by no one greater, to the same effect."""
+    """Whether the new line may merely agree with the old: a ruling to the same effect, with no more authority."""
     return (
         old.kind in _RULINGS
         and new.kind in _RULINGS
@@ -343,7 +349,7 @@ def _echoes(new: Line, old: Line) -> bool:
 
 
 def _is_negated(old: Line, new: Line) -> bool:
-    """The same words with and without a "not" are no repetition."""
+    """Whether only one of the two lines is negated, so that they are not a repetition."""
     return bool(_DENIAL.search(old.text)) != bool(_DENIAL.search(new.text))
 
 
@@ -352,7 +358,7 @@ def _authority(line: Line) -> int:
 
 
 def _replaces(new: Line, old: Line) -> bool:
-    """Whether the new line names, behind "instead of" or "not", what the old one had chosen."""
+    """Whether the new line rejects the old one's choice after "instead of" or "not"."""
     chosen = _INSTEAD.sub(" ", old.text)
     if _DENIAL.search(chosen):
         return False
@@ -361,7 +367,7 @@ def _replaces(new: Line, old: Line) -> bool:
 
 
 def weights(lines: Sequence[Line], goals: frozenset[Line]) -> list[float]:
-    """What each line is worth: by its kind, its speaker, its age, and how rare its words are in this session."""
+    """The weight of each line: by its kind, its speaker, its age, and how rare its words are in this session."""
     terms = [content_terms(line.text) for line in lines]
     held = Counter(term for own in terms for term in own)
     last = max((line.seq for line in lines), default=0)
@@ -384,7 +390,7 @@ def _worth(line: Line, opens: bool, age: int) -> float:
 
 
 def _rarity(terms: frozenset[str], held: Counter[str], lines: int) -> float:
-    """0 to 1; nothing for a sentence that is about nothing."""
+    """How rare the terms are in the session, from 0 to 1; 0 for a sentence without content terms."""
     if not terms:
         return 0.0
     spread = math.log(lines + 1)

@@ -1,4 +1,4 @@
-"""`mem.tasks`: work that outlives a conversation: tasks, their ledgers and their checkpoints."""
+"""`mem.tasks`: tasks, their ledgers and checkpoints, for work that spans several conversations."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
@@ -36,9 +36,9 @@ TaskRuns = list[TaskRun]
 DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
 FACT_EVENTS = ("message",)
-"""Event types that facts are derived from; tool output is evidence, not a statement by anyone."""
+"""Event types from which facts are derived; the output of tools is evidence, not a statement by anyone."""
 FACT_ROLES = ("user", "assistant")
-"""The speakers facts are derived from."""
+"""The speakers from whose events facts are derived."""
 _ANSWERS = {"result": "tool_result", "error": "error"}
 """The results of a tool call, and the type of the event that records each."""
 _NOTHING = "(nothing)"
@@ -55,7 +55,7 @@ class Tasks:
     searcher: Searcher
     clock: Callable[[], datetime]
     zone: tzinfo = SYSTEM
-    """The zone of times that are given without one."""
+    """The time zone of times given without one."""
 
     # -- tasks
 
@@ -74,22 +74,23 @@ class Tasks:
         return task
 
     def get(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
-        """A task by id; raises `NotFound` where there is none in the scopes the caller sees."""
+        """A task by id; raises `NotFound` if the scopes that the caller sees have none."""
         return find_task(self.store, task_id, scopes)
 
     def list(
         self, status: str | Sequence[str] | None = None, limit: int | None = 50, *, scopes: Scopes = None
     ) -> TaskRuns:
-        """Tasks, newest first; deleted ones only when asked for. Everyone's, or those of these scopes."""
+        """Tasks, newest first: all, or those of these scopes. Deleted tasks are included only on request."""
         wanted = read_words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
         return self.store.list_records(
             TaskRun, statuses=[checked_state(state) for state in wanted], limit=checked_length(limit), scopes=scopes
         )
 
     def move(self, task_id: str, state: str, outcome: str = "", *, scopes: Scopes = None) -> TaskRun:
-        """Change the state of a task; raises `InvalidInput` where the new state cannot follow the present one.
+        """Change the state of a task; raises `InvalidInput` if the new state cannot follow the present one.
 
-        For a named owner, `scopes` from `mem.scopes_for`: raises `Refused` for a task that they see and that is not theirs.
+        For a named owner, pass `scopes` from `mem.scopes_for`: raises `Refused` for a task that they see but do not
+        own.
         """
         text, task = _clean(outcome, "the task's outcome"), find_task(self.store, task_id, scopes, to_change=True)
         return self.store.change_task(task.id, lambda task: transition_task(task, state, self.clock(), text))
@@ -99,12 +100,12 @@ class Tasks:
         return self.move(task_id, "paused", reason, scopes=scopes)
 
     def resume(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
-        """Resume a paused, failed or cancelled task; one whose process died is still running."""
+        """Resume a paused, failed or cancelled task. A task whose process died is still running."""
         task = find_task(self.store, task_id, scopes, to_change=True)
         return task if task.status == "running" else self.move(task_id, "running", scopes=scopes)
 
     def complete(self, task_id: str, outcome: str = "", *, scopes: Scopes = None) -> TaskRun:
-        """Mark a task as completed; its ledger is closed."""
+        """Mark a task as completed, and close its ledger."""
         return self.move(task_id, "completed", outcome, scopes=scopes)
 
     def fail(self, task_id: str, reason: str = "", *, scopes: Scopes = None) -> TaskRun:
@@ -116,7 +117,7 @@ class Tasks:
         return self.move(task_id, "cancelled", reason, scopes=scopes)
 
     def delete(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
-        """Remove a task from the lists. Its ledger stays; `purge` destroys events."""
+        """Remove a task from the lists. Its ledger stays; use `purge` to destroy events."""
         return self.move(task_id, "deleted", scopes=scopes)
 
     # -- the ledger
@@ -131,9 +132,9 @@ class Tasks:
         scopes: Scopes = None,
         **fields: Unpack[EventFields],
     ) -> Event:
-        """Append one event: what was said, called, answered, seen or made.
+        """Append one event: a message, a tool call, its result, an observation or an artifact.
 
-        With `derive`, facts are derived from a message later by the background jobs.
+        With `derive`, the background jobs later derive facts from a message.
         """
         item = {"role": role, "content": content, **fields}
         return self.record_events(task_id, [item], derive=derive, scopes=scopes)[0]
@@ -156,10 +157,11 @@ class Tasks:
         key: str = "",
         scopes: Scopes = None,
     ) -> Events:
-        """Append a whole turn, at once or not at all: the request, the calls with their results, the answer, the artifacts.
+        """Append a whole turn, all or nothing: the request, the calls with their results, the answer and the artifacts.
 
-        A tool call is {"name", "arguments", "result" or "error"}; an artifact {"name", "content"}. With `derive`, facts are
-        derived from it later by the background jobs. With a `key`, a repeated turn is the same turn.
+        A tool call is {"name", "arguments", "result" or "error"}; an artifact is {"name", "content"}. With `derive`,
+        the background jobs later derive facts from the turn. Repeating a turn with the same `key` does not record it
+        twice.
         """
         items = [
             *([{"role": "user", "content": user}] if user else []),
@@ -197,7 +199,7 @@ class Tasks:
         limit: int = 10,
         scopes: Scopes = None,
     ) -> Hits:
-        """Find events of a task, or of every ledger; everyone's, or those of these scopes."""
+        """Find events of a task, or of all ledgers, optionally limited to these scopes."""
         first, last = checked_window(since, until, self.zone)
         filters = Filters(
             kinds=("event",),
@@ -265,14 +267,14 @@ class Tasks:
         return self.store.list_records(Checkpoint, of=self.get(task_id, scopes=scopes).id, limit=checked_length(limit))
 
     def idle_since(self, task: TaskRun | str, *, scopes: Scopes = None) -> timedelta:
-        """How long a task has had no event: a long time for a running task means that its process died."""
+        """How long ago the task's last event was. A long time for a running task means that its process died."""
         task = self.get(task, scopes=scopes) if isinstance(task, str) else task
         head = self.store.events(task.id, last=1)
         return max(timedelta(), self.clock() - max(task.updated, head[-1].at if head else task.updated))
 
 
 def _derivation(task: TaskRun, now: datetime) -> JobFactory:
-    """The job that derives facts from new events; it names them, so that running it twice changes nothing."""
+    """The job that derives facts from new events. It names the events, so that running it twice changes nothing."""
 
     def job(events: Sequence[Event]) -> Sequence[Job]:
         payload = {"task": task.id, "events": [event.id for event in events]}
@@ -297,7 +299,10 @@ def _lines(name: str, given: Any) -> tuple[str, ...]:
 
 
 def _events_of_call(call: Any) -> list[dict[str, Any]]:
-    """The events of a call and its result. Other fields of the caller, such as an id or a duration, stay in the payload."""
+    """The events of a call and its result.
+
+    Further fields from the caller, such as an id or a duration, stay in the payload.
+    """
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput('a tool call needs a name: {"name": "pytest", "arguments": {…}, "result": "…"}')

@@ -1,1 +1,1 @@
-"""Where memories live. Everything above this layer uses `protocol.Store` alone."""
+"""Storage of memories and events. All other layers depend only on `protocol.Store`."""

@@ -1,4 +1,4 @@
-"""What is taken where a caller gives nothing: which store (a directory of files or a tenant of a server), which clock, and which source of randomness."""
+"""Defaults for values that a caller does not give: the store (a directory or a tenant of a server), clock and randomness."""
 
 import os
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def requested_server(
 ) -> Server | None:
     """The server given by argument or by `$ENGRAM_URL`; None for a store of files.
 
-    A server's URL given as home means the server, too: nobody wants a directory named after it, password included.
+    A server's URL given as home also means the server, to avoid a directory named after it, password included.
     """
     if url is None and isinstance(home, str) and home.partition("://")[0].lower() in SCHEMES:
         home, url = None, home
@@ -41,7 +41,7 @@ def requested_server(
 
 
 def checked_url(url: str) -> str:
-    """The URL; `InvalidInput` unless it is a Postgres server's."""
+    """Check a URL; raises `InvalidInput` unless it is a Postgres server's."""
     if url.partition("://")[0].lower() not in SCHEMES:
         raise InvalidInput("the store's URL (url=, $ENGRAM_URL) must begin with postgresql://, as in "
                            "postgresql://user@host:5432/database")  # fmt: skip
@@ -57,7 +57,7 @@ def _checked_tenant(tenant: str | None) -> str:
 
 
 def owner_config() -> Path | None:
-    """The user's settings for stores on a server: `config.toml` of the default home. None without a home."""
+    """The user's settings for stores on a server: `config.toml` of the default home; None if there is no home."""
     from engram.store.home import default_root
 
     try:
@@ -67,7 +67,7 @@ def owner_config() -> Path | None:
 
 
 def utc_now() -> datetime:
-    """Now, to the millisecond, as a person can still read it in a file."""
+    """The current time in milliseconds precision, which stays readable in a file."""
     now = datetime.now(UTC)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 

@@ -1,4 +1,4 @@
-"""Memories and events as documents of the index: which of their words are searched, and in which field."""
+"""Memories and events as documents of the index: their searchable words, by field."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from engram.text.tokens import marked_terms, tokens
 from engram.text.translation import translation
 
 MAX_INDEXED_CHARS = 200_000
-"""Only this much of a longer text is searchable; all of it is stored. Bounds the work of one write."""
+"""Only this many characters of a text are searchable; all of it is stored. Bounds the work of one write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ def memory_document(memory: Memory) -> Document:
 
 
 def _known_since(memory: Memory) -> datetime | None:
-    """When a memory was stored; for one that began later than that and before its last change, when it began.
+    """When a memory was stored or, if later but before its last change, when it became valid.
 
-    So a filter sees that it had begun when it was written, even after the clock was set back.
+    A filter thus sees that it was valid when it was written, even after the clock was set back.
     """
     begun = memory.valid_from is not None and memory.updated is not None and memory.valid_from <= memory.updated
     if begun and memory.created is not None and memory.valid_from is not None:
@@ -136,12 +136,12 @@ def _terms(texts: Iterable[str]) -> str:
 
 
 def matches_metadata(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether metadata contains every wanted value; a list matches by any of its items."""
+    """Whether metadata contains every requested value; a list matches by any of its items."""
     return all(_matches(metadata.get(key), value) for key, value in wanted.items())
 
 
 def record_matches(kind: str, record: str, wanted: str) -> bool:
-    """The same for a stored record and a filter, both as JSON; called by the index for each document."""
+    """Apply `matches_metadata` to a stored record and a filter, both as JSON; the index calls it for each document."""
     metadata = json.loads(record).get("metadata" if kind == "event" else "data") or {}
     return matches_metadata(metadata, json.loads(wanted))
 

@@ -1,7 +1,7 @@
-"""The store's directory: where everything is, which paths data may name, and whether this Engram may use it.
+"""The store's directory: its paths, the checks of paths read from data, and whether this Engram may use it.
 
-A store may come from anyone, so a path read from data is not followed before `memory_file` has checked it, and nothing is
-written through a folder that is a link.
+A store may come from anyone, so a path read from data is not followed before `memory_file` has checked it, and nothing
+is written through a folder that is a link.
 """
 
 import contextlib
@@ -32,8 +32,13 @@ FEATURES = {
     LEDGER_DIGEST_2: "digests of events that cover their task",
     LEDGER_OWNER: "digests of events that cover their owner",
 }
-"""What a store may require of its reader. Whatever an earlier Engram would misread or could not verify is a feature of its own:
-its writer adds it to `store.json` before the first use (`Requirements.add`), and an Engram that does not know it refuses the store."""
+"""The features that a store may require of its reader.
+
+Each covers something that an earlier Engram would misread or could not verify.
+
+Its writer adds the feature to `store.json` before the first use (`Requirements.add`), and an Engram that does not know
+it refuses the store.
+"""
 _WITH_REQUIREMENTS = 2
 """The format from which on `store.json` lists requirements; earlier versions of Engram refuse it by its number."""
 INDEX_SCHEMA = 9
@@ -250,7 +255,7 @@ class FormatGuard:
         self._seen = self._stamp()
 
     def __call__(self) -> None:
-        """Raises `UnknownVersion` for a format that this Engram does not know; costs one look at the file."""
+        """Raises `UnknownVersion` for a format that this Engram does not know; costs one check of the file."""
         stamp = self._stamp()
         if stamp != self._seen and stamp is not None:
             _read_card(self._card)
@@ -282,13 +287,13 @@ def file_name(identifier: str) -> str:
 
 
 class PointsOutside(ValueError):
-    """Data names a file in a place where no memory file can be."""
+    """Data names a file outside the places where memory files can be."""
 
 
 def memory_file(stored: object) -> str:
     """Check the path of a memory file read from data: below `engrams/`, or below `.engram/engrams/` of a repository.
 
-    Returns it unchanged, "" for a memory without a file. Raises `PointsOutside` for anything else.
+    Returns it unchanged, or "" for a memory without a file. Raises `PointsOutside` for other paths.
     """
     if stored == "":
         return ""

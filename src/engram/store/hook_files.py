@@ -1,4 +1,4 @@
-"""What hooks leave in a store's folder: the last failure of each event until a session was told, and the spool of sessions that wait to be harvested, one small file each."""
+"""Files that hooks write to a store's folder: the last failure of each event, and the spool of sessions to harvest."""
 
 import errno
 import fcntl
@@ -30,17 +30,17 @@ class HookFailure:
 
 
 def failure_log(root: Path) -> Path:
-    """The file of a home."""
+    """The failure log of a home."""
     return root / "state" / "hooks.json"
 
 
 def failure_logs(root: Path, cache: Path) -> list[Path]:
-    """The files of a home: the first that can be written is used."""
+    """The possible failure logs of a home; the first that can be written is used."""
     return [failure_log(root), cache / "hooks.json", *(folder / "hooks.json" for folder in temporary_folders())]
 
 
 def temporary_folders() -> list[Path]:
-    """This user's folder for where neither home nor cache can be written; none where somebody else has made one of this name."""
+    """This user's fallback folders if neither home nor cache can be written; none if another user has created one of this name."""
     base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
     folder = Path(base, f"engram-{os.getuid()}")
     try:
@@ -52,7 +52,7 @@ def temporary_folders() -> list[Path]:
 
 
 def read_failures(*paths: Path) -> list[HookFailure]:
-    """Every event that failed last time it ran, or since the last session's start, by name."""
+    """The events that failed on their last run, or since the start of the last session, by name."""
     found = [
         _decode_failure(event, one)
         for path in paths
@@ -70,10 +70,10 @@ def _decode_failure(event: str, fields: dict[str, Any]) -> HookFailure:
 
 
 def record_failure(event: str, message: str, *paths: Path) -> bool:
-    """Keep a failure in the first of the files that can be written; returns whether there is one.
+    """Record a failure in the first of the files that can be written; returns whether one could.
 
-    A hook must not disturb the session it runs in, so its failure is told elsewhere: by `engram doctor`, and once by
-    the next session's start.
+    A hook must not disturb its session, so the failure is reported elsewhere: by `engram doctor`, and once when the
+    next session starts.
     """
     for path in paths:
         known = _read_failure_log(path)
@@ -91,7 +91,10 @@ def record_failure(event: str, message: str, *paths: Path) -> bool:
 
 
 def record_success(event: str, *paths: Path) -> None:
-    """Note that an event works again; its failure is forgotten once a session was told. Costs one look at each file where there is none."""
+    """Note that an event works again; its failure is deleted once it was reported.
+
+    Costs one stat per file if there is none.
+    """
     for path in paths:
         if not path.exists() or event not in (known := _read_failure_log(path)):
             continue
@@ -102,7 +105,7 @@ def record_success(event: str, *paths: Path) -> None:
 
 
 def mark_reported(*paths: Path) -> None:
-    """Note that a session was told of every failure; those that are over are forgotten."""
+    """Note that all failures were reported to a session; those that are over are deleted."""
     for path in paths:
         known = _read_failure_log(path)
         lasting = {event: one for event, one in known.items() if isinstance(one, dict) and not one.get("recovered")}
@@ -130,25 +133,25 @@ def _read_failure_log(path: Path) -> dict[str, Any]:
 
 
 def _number(value: object) -> float:
-    """A number of the file; 0 for one that no clock and no count can have."""
+    """A number from the file; 0 if it is out of range for times and counts."""
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e11 else 0.0
 
 
 VERSION = 1
 CLAIM_SECONDS = 600
-"""Where the file system has no locks: after this long a claim is taken for that of a process that died, and its entry is harvested again."""
+"""On file systems without locks: the age at which a claim counts as abandoned, and its entry is harvested again."""
 _SUFFIX, _CLAIMED = ".json", ".claimed"
 _LONGEST = 80
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolEntry:
-    """A session that waits.
+    """A session waiting to be harvested.
 
-    A hook writes an entry and returns; a harvest, a worker or the next session reads the transcript. An entry says
-    where the transcript is and never what is in it. The file is named by the session, so that a session of many turns
-    waits once. Who harvests an entry renames and locks it; the lock ends with the process, so that the claim of one
-    that was killed is free at once.
+    A hook writes an entry and returns; a harvest, a worker or the next session reads the transcript. An entry has the
+    transcript's path, never its content. The file is named after the session, so that a session of many turns waits
+    only once. A harvester renames and locks the entry; the lock ends with its process, so that the claim of a killed
+    process is free at once.
     """
 
     session: str
@@ -160,12 +163,12 @@ class SpoolEntry:
 
 
 def spool_folder(root: Path) -> Path:
-    """Where the entries of a home are."""
+    """The folder of a home's entries."""
     return root / "state" / "spool"
 
 
 def add_to_spool(root: Path, entry: SpoolEntry) -> None:
-    """Let a session wait; one that waits already is replaced. Raises `OSError` where the home cannot be written."""
+    """Add a session to the spool, replacing its waiting entry. Raises `OSError` if the home cannot be written."""
     place = spool_folder(root)
     if not place.is_dir():
         root.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -174,12 +177,12 @@ def add_to_spool(root: Path, entry: SpoolEntry) -> None:
         "version": VERSION, "harness": entry.harness, "session": entry.session, "transcript": entry.transcript,
         "cwd": entry.cwd, "event": entry.event, "at": entry.at,
     }  # fmt: skip
-    # Not synced: what a power loss takes, the next full harvest finds by itself.
+    # Not synced: after a power loss, the next full harvest finds the session itself.
     replace_file(place / f"{session_name(entry.session)}{_SUFFIX}", json_line(fields, "replace"), durable=False)
 
 
 def session_name(session: str) -> str:
-    """A session's id as a file name: unchanged if it is one, else its readable part and a checksum."""
+    """A session's id as a file name: unchanged if it is a valid one, else its readable part and a checksum."""
     kept = "".join(char for char in session if (char.isascii() and char.isalnum()) or char in "-_")[:_LONGEST]
     return kept if kept and kept == session else f"{kept or 'session'}~{crc32(session.encode('utf-8', 'replace')):08x}"
 
@@ -190,7 +193,7 @@ def count_waiting(root: Path) -> int:
 
 
 def _list_spooled(root: Path, now: float) -> list[str]:
-    """The files that may be claimed, oldest first."""
+    """The files that can be claimed, oldest first."""
     found = []
     try:
         with os.scandir(spool_folder(root)) as entries:
@@ -207,7 +210,7 @@ def _is_abandoned(entry: "os.DirEntry[str]", now: float) -> bool:
     try:
         descriptor = open_plain(entry.path, os.O_RDWR)
     except OSError:
-        return False  # it was done meanwhile, or the home is read-only
+        return False  # Another process has finished it, or the home is read-only.
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -220,7 +223,7 @@ def _is_abandoned(entry: "os.DirEntry[str]", now: float) -> bool:
 
 
 def _open_and_lock(path: Path) -> int:
-    """A file, open and locked by this process alone. Raises `OSError` where another process has it, or was faster."""
+    """Open a file and lock it for this process. Raises `OSError` if another process has the lock, or was faster."""
     descriptor = open_plain(path, os.O_RDWR)
     try:
         try:
@@ -228,7 +231,7 @@ def _open_and_lock(path: Path) -> int:
         except BlockingIOError:
             raise
         except OSError:
-            pass  # without locks, the name and the time of a claim tell
+            pass  # Without locks, the name and the time of a claim decide.
         if not os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False)):
             raise FileNotFoundError(errno.ENOENT, "it was replaced meanwhile", str(path))
     except OSError:
@@ -239,7 +242,7 @@ def _open_and_lock(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SpoolClaim:
-    """An entry that this process harvests; nobody else does meanwhile."""
+    """An entry that only this process harvests."""
 
     entry: SpoolEntry
     path: Path
@@ -247,12 +250,12 @@ class SpoolClaim:
     """The file, locked for as long as it is open."""
 
     def finish(self) -> None:
-        """Remove it: its transcript was read."""
+        """Remove the entry after its transcript was read."""
         self.path.unlink(missing_ok=True)
         os.close(self.descriptor)
 
     def release(self) -> None:
-        """Let it wait again, unless the session has a newer entry by now."""
+        """Return the entry to the spool, unless the session has a newer one."""
         target = self.path.with_name(self.path.name.removesuffix(_CLAIMED).rpartition(".")[0])
         try:
             self._return_to(target)
@@ -270,16 +273,19 @@ class SpoolClaim:
 
 
 def claim_waiting(root: Path) -> Iterator[SpoolClaim]:
-    """Claim the waiting entries one after the other, oldest first; unreadable ones are removed, those of a newer Engram left to it."""
+    """Claim the waiting entries one by one, oldest first.
+
+    Unreadable entries are removed; those of a newer Engram are left for it.
+    """
     place = spool_folder(root)
     for name in _list_spooled(root, time.time()):
         base = name if name.endswith(_SUFFIX) else name.removesuffix(_CLAIMED).rpartition(".")[0]
-        # No name twice: a session that waits again while it is harvested may be claimed by another thread.
+        # Each name once: a session that waits again while it is harvested may be claimed by another thread.
         claimed = place / f"{base}.{os.getpid()}-{time.monotonic_ns()}{_CLAIMED}"
         try:
             descriptor = _open_and_lock(place / name)
         except OSError:
-            continue  # another process was faster, or the home is read-only
+            continue  # Another process was faster, or the home is read-only.
         try:
             fields = json_object(read_bytes(place / name))
             if _is_newer(fields):

@@ -1,4 +1,4 @@
-"""What comes into a store: new events with the jobs to enqueue with them, and the screen that a backend passes every record to before it writes it."""
+"""Input of a store: new events with the jobs to enqueue, and the screen that checks each record before it is written."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -36,27 +36,27 @@ def no_jobs(events: Sequence[Event]) -> Sequence[Job]:
 
 
 MAX_SCREENED_EVENTS = 16
-"""How many of a ledger's last events a screen may read: a secret can be split between events."""
+"""How many of a ledger's last events a screen may read, because a secret can be split between events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Who makes a decision, by which operation, and the ids of what it takes out of use."""
+    """The operation and actor of a decision, and the ids of the memories that it retires."""
 
     op: str
     actor: str
     gone: frozenset[str] = frozenset()
     vectors: "Mapping[str, Vectors]" = field(default_factory=dict)
-    """The vectors of what it writes, by id, where they were computed before the lock was taken."""
+    """Vectors computed before the lock was taken, by memory id."""
     judged: frozenset[str] = frozenset()
-    """The ids of what the gates have judged in this change."""
+    """The ids of the memories that the gates have judged in this change."""
 
 
 class Screen(Protocol):
-    """Checks records before they are written: returns them as they may be stored, or raises.
+    """Checks records before they are written: returns the records to store, or raises.
 
-    The rules (what is a secret, what is refused, what is redacted) are above the store; a client sets them with
-    `store.screen = …`. A store without a screen, as in a backend's tests, writes everything unchanged.
+    The rules for secrets, refusals and redaction are in a layer above the store; a client sets them with `store.screen
+    = …`. A store without a screen, as in a backend's tests, writes everything unchanged.
     """
 
     def allowed_values(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Screen(Protocol):
         """The reason of a decision as it may be stored."""
 
     def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: "Decider") -> None:
-        """Raise if a memory may not be stored. `before` returns the stored version of a memory, `deciding` says who decides what."""
+        """Raise if a memory may not be stored. `before` returns its stored version, `deciding` describes the decision."""
 
     def use(self, use: Use) -> Use:
         """A use of memories."""
@@ -80,13 +80,13 @@ class Screen(Protocol):
         """A session."""
 
     def task(self, task: TaskRun, before: TaskRun | None = None) -> TaskRun:
-        """A task. What `before`, its stored version, contains is not checked again."""
+        """A task. The content of its stored version, `before`, is not checked again."""
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
         """A checkpoint."""
 
     def job(self, job: Job, before: Job | None = None) -> Job:
-        """A job. What `before`, its stored version, contains is not checked again."""
+        """A job. The content of its stored version, `before`, is not checked again."""
 
     def state(self, name: str) -> str:
         """The name of a state."""

@@ -123,7 +123,7 @@ def _find_alterations(event: Event, redacted: Container[str] | None) -> list[str
 
 
 def is_marked(event: Event) -> bool:
-    """Whether an event dates from when the journal records every ledger and every redaction."""
+    """Whether an event was written since the journal records every ledger and every redaction."""
     return event.digest.startswith(CHAIN_MARK)
 
 
@@ -302,11 +302,11 @@ def sees_ledger(store: Store, name: str, scopes: Collection[str] | None) -> bool
 
 LEDGER_OP = "ledger"
 BEGUN, PRUNED = "begun", "pruned"
-"""In place of a digest, after the number 0: a ledger that is about to begin, and one that was pruned."""
+"""Values instead of a digest, after the number 0: a ledger that is about to begin, and one that was pruned."""
 TASK_OP = "task"
 """The operation of an entry for a new task or checkpoint: `session` is the task's id, `reason` says which."""
 FIRST_LINK = "-"
-"""In place of a link, in the first checkpoint."""
+"""The value instead of a link in the first checkpoint."""
 REDACT_OP = "redact"
 """The operation of a redaction: `session` is the ledger, `reason` the ids of the events."""
 
@@ -363,7 +363,7 @@ def missing_events(name: str, checkpoints: Iterable[str], digest_at: Callable[[i
 
 
 def without_checkpoint(name: str, events: Sequence[Event], checkpoints: Sequence[str]) -> list[str]:
-    """Whether the journal has no checkpoint of a ledger, though one is written before the first event."""
+    """Whether the journal has no checkpoint of a ledger, although one is written before the first event."""
     if checkpoints or not any(is_marked(event) for event in events):
         return []
     return [

@@ -1,4 +1,4 @@
-"""What only a store of files offers: team stores, repair without opening, and the restoring of a backup."""
+"""Operations only for a store of files: team stores, repair without opening, and restoring a backup."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

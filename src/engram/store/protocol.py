@@ -1,7 +1,7 @@
-"""What a backend provides. Nothing above this protocol knows where memories are stored.
+"""The interface of a backend. All other layers depend on this protocol, not on where memories are stored.
 
-A backend provides reads, decisions, usage, events, and search candidates with their raw scores. Fusion, spreading and weighting
-happen above it, so every backend ranks alike.
+A backend provides reads, decisions, usage, events, and search candidates with their raw scores. Fusion, spreading and
+weighting happen in a layer above it, so every backend ranks alike.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 LoadedT = TypeVar("LoadedT", Session, TaskRun)
 ListedT = TypeVar("ListedT", Session, TaskRun, Checkpoint, Job)
 Progress = Callable[[str, int, int], None]
-"""Called with the kind of work, how much is done, and the total."""
+"""Called with the kind of work, the amount done, and the total."""
 COMMON_TERM_DOCUMENTS = 20_000
 """A term in this many documents counts as known to every scope, without a lookup."""
 NEVER_TRUE_STATUSES = ("retired", "rejected", "candidate")
-"""The statuses of memories that were never true, so that no question about a past moment finds them."""
+"""The statuses of memories that were never true, which questions about the past must not find."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a search may return. Filters apply before the limit; None means no restriction."""
+    """The conditions on search results. Filters apply before the limit; None means no restriction."""
 
     kinds: tuple[str, ...] = ("memory",)
     scopes: tuple[str, ...] | None = None
     outside: tuple[str, ...] = ()
-    """Only what belongs to a project other than these scopes."""
+    """Only documents of a project other than these scopes."""
     statuses: tuple[str, ...] | None = LIVE_STATUSES
     types: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
@@ -50,7 +50,7 @@ class Filters:
     valid_at: datetime | None = None
     """Return what was true at this moment: now, or `as_of`."""
     as_of: bool = False
-    """Whether the caller gave `valid_at`; then memories superseded since count, too."""
+    """Whether the caller gave `valid_at`; then memories superseded since also count."""
     known_at: datetime | None = None
     parents: tuple[str, ...] | None = None
     pinned: bool = False
@@ -66,7 +66,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search: terms for the lexical retriever, vectors for the semantic one and for that by task; any may be missing."""
+    """A search: terms for the lexical retriever, a vector for the semantic one and one for that by task; any may be missing."""
 
     terms: tuple[str, ...] = ()
     vector: "Vectors | None" = None
@@ -82,9 +82,9 @@ class Candidates:
     lexical: list[tuple[int, float]] = field(default_factory=list)
     semantic: list[tuple[int, float]] = field(default_factory=list)
     by_task: list[tuple[int, float]] = field(default_factory=list)
-    """Memories whose situation is near the task; none where the store has no task vectors."""
+    """Memories whose situation is near the task; none if the store has no task vectors."""
     tasks_compared: int = 0
-    """Of how many memories those are the nearest."""
+    """The number of memories compared for `by_task`."""
     total: int = 0
     """The number of documents in the store; with `frequency` it gives each term's weight."""
     frequency: dict[str, int] = field(default_factory=dict)
@@ -166,7 +166,10 @@ class Hops:
 
     @property
     def explicit_directions(self) -> int:
-        """In how many directions an explicit relation replaces a learned link: it says more about why two memories belong together."""
+        """In how many directions an explicit relation replaces a learned link.
+
+        The explicit relation explains better why two memories belong together.
+        """
         if self.types is not None and (CO_ACCESSED not in self.types or len(self.types) == 1):
             return 0
         return 2 if self.outbound and self.inbound else 1
@@ -207,7 +210,7 @@ class ProposalKeys:
 
 
 class Transaction(Protocol):
-    """One decision, with what it named locked. It is written when its block ends without an error."""
+    """One decision, with its records locked. It is written when its block ends without an error."""
 
     def prefetch(self, proposals: Sequence["ProposalKeys"]) -> None:
         """Look up everything the decision will need at once; a hint for remote backends."""
@@ -228,7 +231,7 @@ class Transaction(Protocol):
         """Memories of a scope that other decisions wrote after `mark`."""
 
     def check(self, memory: Memory) -> None:
-        """Raise where this decision may not write the memory; the end of the decision checks everything it has put anyway."""
+        """Raise if this decision may not write the memory; the end of the decision checks everything it has put anyway."""
 
     def new_id(self, at: datetime, *, team: bool = False) -> str:
         """The next id of a day; ids are never reused."""
@@ -239,12 +242,12 @@ class Transaction(Protocol):
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
         """Add or replace a memory. Without a vector, a changed text is embedded after the commit.
 
-        `judged` says that the gates have judged what it says, so that the screen judges only whether it contains a secret.
+        `judged` means that the gates have judged the content, so that the screen only checks it for secrets.
         """
 
 
 class PassageReader(Protocol):
-    """What the ranking reads of an index: that of a store, or that of sources."""
+    """The reads that ranking needs from an index, of a store or of sources."""
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Each document's session, task or file, and its position there."""
@@ -291,7 +294,7 @@ class Store(Protocol):
         """This process's embedding model; "" if it has none."""
 
     def own_ids(self, memory_ids: Iterable[str]) -> list[str]:
-        """Those of the memories that belong to the owner's own store, not to a team's."""
+        """The memories among these that belong to the owner's own store, not to a team's."""
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of the files the owner trusts in a directory's repository."""
@@ -326,7 +329,7 @@ class Store(Protocol):
         """The candidates of several queries, which have the same limit."""
 
     def may_have_situations(self) -> bool:
-        """Whether a memory may say when it matters; a store that does not know says yes."""
+        """Whether a memory may have a situation; a store that does not know answers yes."""
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Each document's session, task or file, and its position there."""
@@ -358,10 +361,10 @@ class Store(Protocol):
         """Every decision about a memory, oldest first."""
 
     def histories(self, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
-        """The history of each of these memories; what they were decided about together is read once."""
+        """The history of each of these memories; their common decisions are read once."""
 
     def decisions(self, limit: int | None = None, *, session: str = "") -> list[Image]:
-        """The last decisions that changed memories, newest first, without those memories; only of one session if it is named."""
+        """The last decisions that changed memories, newest first, without the memories; optionally only those of one session."""
 
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
         """The current memories with a conflict key in a scope."""
@@ -373,10 +376,13 @@ class Store(Protocol):
         """Links that point at these memories: source, target, type, stored strength."""
 
     def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
-        """The links of some memories, of each at least those to its `most` heaviest neighbours in each direction."""
+        """The links of some memories, each with at least its `most` heaviest neighbours in each direction."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Group several reads, which saves a remote backend some work. Not for use around an embedder or a model."""
+        """Group several reads, which saves a remote backend some work.
+
+        Do not hold it during calls of an embedder or a model.
+        """
 
     # decisions
     def deciding(
@@ -392,9 +398,9 @@ class Store(Protocol):
     ) -> AbstractContextManager[Transaction]:
         """Open one decision; it is committed when the block ends.
 
-        `scopes` are locked against other decisions, because this one depends on what they contain (duplicates, names).
-        `about` names existing memories it may change, which are locked, too. `ids_for` are the creation times of memories
-        it may add: a backend may reserve their ids before it begins.
+        `scopes` are locked against other decisions, because this one depends on their contents (duplicates, names).
+        `about` names existing memories it may change, which are also locked. `ids_for` are the creation times of
+        memories it may add: a backend may reserve their ids before it begins.
         """
 
     # usage
@@ -438,9 +444,9 @@ class Store(Protocol):
         limit: int | None = None,
         scopes: Collection[str] | None = None,
     ) -> list[ListedT]:
-        """Sessions, tasks or checkpoints, newest first, or unfinished jobs, oldest first.
+        """List sessions, tasks or checkpoints, newest first, or unfinished jobs, oldest first.
 
-        `of` is the task of checkpoints. Tasks and jobs are those with these statuses; all but checkpoints those of these scopes.
+        `of` is the task of the checkpoints. Tasks and jobs are filtered by `statuses`; all but checkpoints by `scopes`.
         """
 
     def save_record(self, record: Session | TaskRun) -> None:
@@ -464,15 +470,18 @@ class Store(Protocol):
         """Lease jobs that are due, oldest first, and those whose lease has expired."""
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
-        """End a lease: remove the job, or replace it by `then`. False if another worker holds the lease by now."""
+        """End a lease: remove the job, or replace it by `then`. False if another worker has leased it since."""
 
-    # small states by name, such as `buffer/<session>`: ids, paths, numbers and times, never what a person said; the pause and
-    # the tokens spent on a day (`states.PAUSED`, `states.SPENT`) are states that a backend may keep elsewhere
+    # small states by name, such as `buffer/<session>`: ids, paths, numbers and times, never a person's text;
+    # the pause and the tokens used on a day (`states.PAUSED`, `states.SPENT`) are states that a backend may keep elsewhere
     def state(self, name: str) -> Mapping[str, Any]:
         """A state's value; {} if there is none. Raises `StoreCorrupt` if it cannot be read."""
 
     def change_state(self, name: str, change: "StateChange") -> Mapping[str, Any]:
-        """Replace a state durably by what `change` makes of its value, under a lock; returns that. An empty value removes it."""
+        """Replace a state durably by the result of `change` for its value, under a lock; returns it.
+
+        An empty value removes the state.
+        """
 
     def states(self, prefix: str) -> list[str]:
         """The names of the states that begin with a prefix, sorted."""
@@ -486,13 +495,13 @@ class Store(Protocol):
         """Messages for the owner, collected as they occur."""
 
     def sync(self, *, seconds: float | None = None) -> SyncReport:
-        """Read changes made outside of Engram, or as many as the time allows."""
+        """Read external changes, all or as many as the time allows."""
 
     def rebuild(self, progress: Progress = ...) -> SyncReport:
         """Rebuild the index."""
 
     def reembed(self, progress: Progress = ...) -> int:
-        """Make all vectors again with this process's embedder. Resumable; used once complete. Returns how many."""
+        """Recompute all vectors with this process's embedder. Resumable; they are used once complete. Returns how many."""
 
     def build_nearest(self, progress: Progress = ...) -> str:
         """Build an index for nearest-vector search, if the backend uses one; returns its name."""
@@ -500,15 +509,16 @@ class Store(Protocol):
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it.
 
-        A memory's text is removed wherever it occurs, including events that quote it. The text of an event, and of facts
-        `drawn` from it, is removed with that event only: other events with the same words stay, and `remaining` lists them.
+        A memory's text is removed wherever it occurs, including events that quote it. The text of an event, and of
+        facts `drawn` from it, is removed with that event only: other events with the same words stay, and `remaining`
+        lists them.
         """
 
     def interrupted_purge(self) -> Collection[str]:
-        """The ids of a purge that was interrupted inside the backend; a purge of nothing finishes it."""
+        """The ids of a purge that was interrupted inside the backend; an empty purge finishes it."""
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-        """Remove history older than so many days, or report what would be removed; 0 keeps everything."""
+        """Remove history older than this many days, or report what would be removed; 0 keeps everything."""
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
         """Write the whole store to one archive. Returns counts."""
@@ -526,7 +536,7 @@ class Store(Protocol):
         """Problems in the ledgers' chains."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` report of the store; `store` is its place."""
+        """The facts about the store for `status` and `doctor`; `store` is its place."""
 
     def examine(self) -> list[Check]:
         """The backend's own health checks."""

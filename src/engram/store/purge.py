@@ -1,4 +1,4 @@
-"""Which texts a purge removes: those of memories and events, their spellings in JSON, and the records that quote them."""
+"""The texts that a purge removes: those of memories and events, their JSON spellings, and the records that quote them."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,14 +15,14 @@ EVENT_PREFIX = "EVT-"
 DOCUMENT_PREFIX = "document:"
 """The prefix of ledgers that record how a document was read."""
 MIN_NEEDLE_CHARACTERS = 6
-"""Shorter texts occur by chance, so finding one proves nothing."""
+"""Shorter texts also occur by chance, so finding one proves nothing."""
 MIN_SENTENCE_WORDS = 3
-"""The words of a sentence. Ids, digests and tags in a record are shorter and are not searched for."""
+"""Minimum words of a sentence. Ids, digests and tags in a record are shorter and are not searched for."""
 _UNSPACED = lazy_pattern(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def is_sentence(text: str, words: int = MIN_SENTENCE_WORDS) -> bool:
-    """Whether a text is long enough to be removed wherever it is quoted: so many words, or as many unspaced characters."""
+    """Whether a text is long enough to be removed wherever it is quoted: by words, or by characters in unspaced scripts."""
     return len(text) >= MIN_NEEDLE_CHARACTERS and (
         len(text.split()) >= words or len(_UNSPACED.findall(text)) >= MIN_NEEDLE_CHARACTERS
     )
@@ -31,16 +31,16 @@ def is_sentence(text: str, words: int = MIN_SENTENCE_WORDS) -> bool:
 def is_distinctive(text: str) -> bool:
     """Whether finding a text elsewhere means that it was quoted: two words, or one with letters and digits.
 
-    A single common word ("coffee", "Thanks!") is no quotation.
+    A single common word ("coffee", "Thanks!") is not a quotation.
     """
     mixed = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
     return is_sentence(text, 2) or (len(text) >= MIN_NEEDLE_CHARACTERS and mixed)
 
 
 def texts_of(memory: Memory) -> list[str]:
-    """The texts by which a memory is recognised elsewhere: its statement, and the sentences of its other fields.
+    """The texts that identify a memory elsewhere: its statement, and the sentences of its other fields.
 
-    Cues do not count: they are what anybody may ask, and several memories may have the same.
+    Cues do not count: they are general questions, and several memories may have the same.
     """
     around = [memory.situation, memory.context, memory.rationale, memory.trigger_context, *memory.form.values()]
     around += [anchor.snippet for anchor in memory.anchors]
@@ -49,7 +49,7 @@ def texts_of(memory: Memory) -> list[str]:
 
 
 def texts_of_event(event: Event) -> list[str]:
-    """The same for an event. The content of Engram's own notes about documents does not count."""
+    """The texts that identify an event elsewhere. The content of Engram's own notes about documents does not count."""
     content = [] if event.session.startswith(DOCUMENT_PREFIX) else [event.content]
     around = [*strings_in(event.payload), *strings_in(event.metadata)]
     return list(dict.fromkeys([*filter(is_distinctive, content), *filter(is_sentence, around)]))
@@ -71,7 +71,7 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def contains_words(words: str, text: str) -> bool:
-    """Whether some words contain a text, not only as a part of longer words."""
+    """Whether some words contain a text as whole words."""
     start = words.find(text)
     while start >= 0:
         end = start + len(text)
@@ -90,7 +90,7 @@ def _is_inside_word(words: str, at: int) -> bool:
 
 
 def remove_texts(text: str, purged: Iterable[str]) -> str:
-    """A text with the purged texts replaced by `[purged]`."""
+    """Replace the purged texts in a text by `[purged]`."""
     for needle in sorted(purged, key=len, reverse=True):
         if contains_words(text, needle):
             text = text.replace(needle, PURGED_TEXT)
@@ -98,7 +98,7 @@ def remove_texts(text: str, purged: Iterable[str]) -> str:
 
 
 def map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """Plain data with every string changed, except the names of fields."""
+    """Apply a function to every string in plain data, except the names of fields."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -109,15 +109,16 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def lines_of(text: str) -> list[str]:
-    """A text and its lines: some files store it line by line."""
+    """A text and its lines, because some files store it line by line."""
     lines = (line.strip() for line in text.splitlines())
     return list(dict.fromkeys([text, *(line for line in lines if is_sentence(line))]))
 
 
 def texts_to_remove(events: Iterable[Event], texts: Sequence[str], gone: Iterable[Event]) -> tuple[str, ...]:
-    """Of the texts of destroyed events and their facts, those to remove wherever they are quoted.
+    """The texts of destroyed events and their facts that must be removed wherever they are quoted.
 
-    Content is always removed; a text that only accompanied it, such as a document's name, unless remaining events contain it, too.
+    Content is always removed. A text that only accompanied it, such as a document's name, is kept if remaining events
+    contain it.
     """
     contents = [event.content for event in gone]
     spoken = {text for text in texts if any(text in content for content in contents)}
@@ -140,7 +141,7 @@ _OF_OTHERS = "of other owners contain the same words"
 
 
 def without_counts(lines: Iterable[str]) -> tuple[str, ...]:
-    """The lines without the number of other owners' records: it would tell one owner what another one wrote."""
+    """The lines without the number of other owners' records, which would reveal what another owner wrote."""
     return tuple(line for line in lines if not line.endswith(_OF_OTHERS))
 
 

@@ -1,4 +1,4 @@
-"""A memory as every backend keeps it (the mapping of its file), the versions of a fact, and who decided what about it by its history in the journal."""
+"""A memory as stored by every backend (the mapping of its file), the versions of a fact, and the decisions in its history."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from engram.store.protocol import Image, Store, Transaction
 from engram.text.content_hash import same_text
 
 MAX_RECORD_DEPTH = 99
-"""Levels of a record: a file is a list of them, and is read to 100."""
+"""Maximum nesting of a record: a file is a list of them, and is read to 100 levels."""
 
 
 def decode_record(text: str) -> Memory:
@@ -30,20 +30,20 @@ def from_image(mapping: Mapping[str, Any]) -> Memory:
 
 
 def image(memory: Memory) -> dict[str, Any]:
-    """A memory as a journal and an index keep it."""
+    """A memory as plain data, as in a journal and an index."""
     return engram_yaml.to_mapping(memory)
 
 
 def readable_image(memory: Memory) -> dict[str, Any]:
-    """A memory's image, proven to read back: what is journaled must never be what no one can read."""
+    """A memory's image, proven to be readable: the journal must never contain an unreadable one."""
     return encoded_image(memory)[0]
 
 
 def encoded_image(memory: Memory) -> tuple[dict[str, Any], str]:
-    """The same, with its JSON."""
+    """The readable image, with its JSON."""
     mapping = image(memory)
     text = to_json(mapping)
-    # With so few brackets nothing can be nested deeper.
+    # With so few brackets, the nesting cannot be deeper.
     if text.count("{") + text.count("[") > MAX_RECORD_DEPTH:
         refuse_deep(mapping, memory.id, MAX_RECORD_DEPTH)
     from_image(mapping)
@@ -51,7 +51,7 @@ def encoded_image(memory: Memory) -> tuple[dict[str, Any], str]:
 
 
 MAX_ID_DIGITS = 9
-"""Longer ones are a team's: random, not counted up."""
+"""Longer numbers are a team's, which are random instead of sequential."""
 
 
 def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
@@ -65,7 +65,10 @@ def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
 
 
 ANSWERING_STATUSES: tuple[Status, ...] = ("active", "dormant", "archived")
-"""The statuses of memories that answer questions: superseded ones only tell the past, and the others answer nothing."""
+"""The statuses of memories that answer questions.
+
+Superseded ones only answer questions about the past, the others none.
+"""
 
 
 def heads_among(memories: Iterable[Memory | None], conflict_key: str, scope: str) -> list[Memory]:
@@ -78,13 +81,13 @@ def heads_among(memories: Iterable[Memory | None], conflict_key: str, scope: str
 
 
 def versions_among(memories: Iterable[Memory], lineage_id: str) -> list[Memory]:
-    """The versions of a fact in the order they were true; of a memory given twice, the later counts."""
+    """The versions of a fact in the order they were true; if a memory is given twice, the later one counts."""
     newest = {memory.id: memory for memory in memories}
     return sort_versions([m for m in newest.values() if lineage_id and m.lineage == lineage_id])
 
 
 def sort_versions(versions: Sequence[Memory]) -> list[Memory]:
-    """Versions in the order they were true: by their beginnings, but each before the one that superseded it, whatever the clock said."""
+    """Sort versions by when they became true, but each before the one that superseded it, whatever the clock was."""
     starts = {memory.id: start_of(memory) for memory in versions}
     for memory in sorted(versions, key=lambda m: m.revision, reverse=True):
         starts[memory.id] = min(starts[memory.id], starts.get(memory.superseded_by, starts[memory.id]))
@@ -92,24 +95,24 @@ def sort_versions(versions: Sequence[Memory]) -> list[Memory]:
 
 
 def start_of(memory: Memory) -> datetime:
-    """Since when a memory is true, if known."""
+    """The time since which a memory is true, if known."""
     return memory.valid_from or memory.when or datetime.min.replace(tzinfo=UTC)
 
 
 def refuse_foreign_ids(store: Store, memories: Sequence[Memory]) -> None:
-    """Raise `InvalidInput` where an alias is the id of another memory, for which everybody would take it."""
+    """Raise `InvalidInput` if an alias is the id of another memory, with which it would be confused."""
     aliases = list(dict.fromkeys(alias for memory in memories for alias in memory.aliases))
     known = store.numbers(aliases) if aliases else {}
     for memory in memories if known else ():
         for alias in known.keys() & {*memory.aliases} - {memory.id}:
             other = store.get(alias)
-            # Said again, it is that memory.
+            # A repetition of that memory.
             if other is not None and not same_text(other.statement, memory.statement):
                 raise InvalidInput(f"the alias {alias!r} is the id of another memory; choose another")
 
 
 def locked_memory(deciding: Transaction, memory_id: str) -> Memory:
-    """A memory inside a transaction; raises `NotFound` where it was purged in the meantime."""
+    """A memory inside a transaction; raises `NotFound` if it has been purged."""
     memory = deciding.get(memory_id)
     if memory is None:
         raise NotFound(f"{memory_id} was purged in the meantime")
@@ -117,7 +120,10 @@ def locked_memory(deciding: Transaction, memory_id: str) -> Memory:
 
 
 def keep_update_time(memory: Memory, stored: Callable[[str], Memory | None]) -> Memory:
-    """The memory as it may be written: if it had begun when it was written last, `updated` still shows that after a clock was set back."""
+    """The memory with `updated` not before its beginning, if it was valid when last written.
+
+    A clock that was set back would otherwise hide that it had begun.
+    """
     since, written = memory.valid_from, memory.updated
     if since is None or written is None or since <= written or (memory.created is not None and since <= memory.created):
         return memory
@@ -128,32 +134,35 @@ def keep_update_time(memory: Memory, stored: Callable[[str], Memory | None]) -> 
 
 
 ENGRAM_ACTOR = "engram"
-"""The actor of what Engram does by itself."""
+"""The actor of Engram's own changes."""
 USE_OPS = frozenset({"use", "rate", "derive"})
 """Operations that count uses, ratings and repetitions."""
 _AUTOMATIC_OPS = frozenset({"use", "refresh", "split", "export", "redact_evidence"})
-"""Operations that nobody decides: usage and links from use, a longer time to live after a read, a shared file split, a name that an
-export gave, evidence that a purge removed."""
+"""Operations without a decision.
+
+These are usage and links from use, a longer time to live after a read, splitting a shared file, a name given by an
+export, and removing purged evidence.
+"""
 
 ENDED_STATUSES = ("rejected", "retired", "superseded")
-"""The statuses of what was taken out of use."""
+"""The statuses of memories that are no longer in use."""
 CREATING_OPS = frozenset({"add", "learn", "import", "edit", "split", "separate", "revise"})
-"""Decisions a memory's history can begin with; one that begins with another has been pruned."""
+"""Operations that can begin a memory's history; a history that begins with another one was pruned."""
 _STATUS_OPS = CREATING_OPS | {"reject", "forget", "distrust", "resolve", "merge", "approve", "undo", "compare"}
-"""Decisions that take memories out of use. Others, such as `verify`, find them so."""
+"""Operations that retire memories. Others, such as `verify`, find them already retired."""
 _CONTENT_FIELDS = ("statement", "situation", "form", "type", "scope", "rationale", "supersedes", "pinned")
 
 
 def is_automatic(entry: Image) -> bool:
-    """Whether a journal entry follows from use or upkeep, so that `undo` never takes it back.
+    """Whether a journal entry results from use or upkeep, so that `undo` never reverts it.
 
-    A repetition that only counts is automatic; if it changes what the memory is, its source is the actor.
+    A repetition that only increases a count is automatic; if it changes the memory, its source is the actor.
     """
     return entry.op in _AUTOMATIC_OPS or (entry.op == "derive" and entry.actor == ENGRAM_ACTOR)
 
 
 def status_decision(history: Sequence[Image]) -> Image | None:
-    """The entry by which a memory came to have its status; None where that part of its history is gone."""
+    """The entry that gave a memory its status; None if that part of its history is missing."""
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
         if _status(later) != _status(earlier):
             return later
@@ -162,13 +171,13 @@ def status_decision(history: Sequence[Image]) -> Image | None:
 
 
 def is_decided_by_person(history: Sequence[Image]) -> bool:
-    """Whether a person gave a memory its status; where nobody knows, it counts as theirs."""
+    """Whether a person gave a memory its status; if unknown, it is assumed."""
     decided = status_decision(history)
     return decided is None or rank_of(decided.actor) == Rank.PERSON
 
 
 def first_kept_seq(history: Sequence[Image]) -> int:
-    """The number of the entry from which on a history outlasts pruning: of what was taken out of use, who decided that."""
+    """The number of the first entry that pruning must keep; for a retired memory, the decision that retired it."""
     last = history[-1] if history else None
     if last is None or _status(last) not in ENDED_STATUSES:
         return last.seq if last is not None else 0
@@ -177,7 +186,7 @@ def first_kept_seq(history: Sequence[Image]) -> int:
 
 
 def is_reworded(history: Sequence[Image]) -> bool:
-    """Whether anyone but a person has changed what a memory says since it was stored, as far as its history tells."""
+    """Whether anyone but a person has reworded a memory since it was stored, according to its remaining history."""
     if not history or history[0].op not in CREATING_OPS:
         return True
     for earlier, later in pairwise(history):

@@ -1,7 +1,8 @@
-"""References: the ids, names and aliases that a caller gives, resolved to records.
+"""Resolves references, the ids, names and aliases that a caller gives, to records.
 
-Every verb of every surface resolves its references here, for the scopes of its caller (`OwnerScopes`, a plain collection of scopes, or None for the
-store's operator). A record that the caller does not see is `NotFound`, with the message of an unknown id. One that they see and may not change is `Refused`.
+Every operation resolves its references here, for its caller's scopes (`OwnerScopes`, a plain collection of scopes, or
+None for the store's operator). A record that the caller does not see raises `NotFound`, with the message of an unknown
+id. A record that they see but may not change raises `Refused`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from engram.store.protocol import Image, Store, Transaction
 
 Scopes = Collection[str] | None
-"""What a caller sees; None is everything, for the store's operator."""
+"""The scopes that a caller sees; None is everything, for the store's operator."""
 
 REFERENCE_FIELDS = ("lineage", "superseded_by", "supersedes", "associations", "evidence")
 """The fields of a memory that name other records."""
@@ -46,7 +47,10 @@ def hide_foreign_links(store: "Store", memory: "Memory", scopes: Scopes) -> "Mem
 
 
 def find_lineage(store: "Store", ref: object, scopes: Scopes = None) -> str:
-    """The id of the lineage that a new version joins, by the lineage's own id or by one of its versions. The caller may change every version."""
+    """The id of the lineage that a new version joins, given that id or one of its versions.
+
+    The caller must be able to change every version.
+    """
     versions = store.lineage(ref) if isinstance(ref, str) else []
     lineage = str(ref)
     if not versions:
@@ -63,9 +67,9 @@ def find_lineage(store: "Store", ref: object, scopes: Scopes = None) -> str:
 def resolve_links(
     store: "Store", fields: Mapping[str, Any], scopes: Scopes, known: "Memory | None" = None
 ) -> dict[str, Any]:
-    """The checked fields of a memory, with the lineage, the links and the evidence that they name resolved for a caller.
+    """Resolve the lineage, links and evidence in the checked fields of a memory.
 
-    Links and evidence of `known`, the stored memory that the fields change, stay as they are.
+    Links and evidence of `known`, the stored memory that the fields change, stay unchanged.
     """
     found = dict(fields)
     if scopes is None:
@@ -105,7 +109,7 @@ def find_event(store: "Store", event_id: object, scopes: Scopes = None, *, to_ch
 
 
 def find_document(store: "Store", ref: str, scopes: Scopes = None) -> str:
-    """The id of the memory or event that a caller names to change it. Both are `NotFound` in the same words."""
+    """The id of the memory or event that a caller wants to change. `NotFound` has the same message for both."""
     owner = store.owner_of(ref)
     if owner is None:
         return find_memory(store, ref, scopes, to_change=True).id
@@ -144,7 +148,7 @@ def find_task(store: "Store", task_id: str, scopes: Scopes = None, *, to_change:
 
 
 def find_dead_job(store: "Store", job_id: str, scopes: Scopes = None) -> "Job":
-    """The dead job with this id, to be changed."""
+    """The dead job with this id, for a change."""
     job = next(
         (job for job in store.list_records(Job, statuses=["dead"], limit=None, scopes=scopes) if job.id == job_id), None
     )
@@ -155,7 +159,7 @@ def find_dead_job(store: "Store", job_id: str, scopes: Scopes = None) -> "Job":
 
 
 def find_bulk_decision(store: "Store", decision: str, scopes: Scopes = None) -> "Sequence[Image]":
-    """The entries of a bulk decision; for a caller, one that changed only memories that the caller may change."""
+    """The entries of a bulk decision; for a caller, only one that changed no memories but theirs."""
     parts = store.decisions(session=decision)
     ids = dict.fromkeys(memory_id for part in parts for memory_id in part.ids)
     if not parts or (scopes is not None and has_foreign(store, ids, scopes)):
@@ -164,7 +168,7 @@ def find_bulk_decision(store: "Store", decision: str, scopes: Scopes = None) -> 
 
 
 def has_foreign(store: "Store", memory_ids: Iterable[str], scopes: Scopes) -> bool:
-    """Whether the caller may not change one of these memories."""
+    """Whether one of these memories is not the caller's to change."""
     if scopes is None:
         return False
     owners = (store.owner_of(memory_id) for memory_id in memory_ids)
@@ -179,14 +183,14 @@ def refuse_change(record_id: str, scope: str, scopes: Scopes) -> None:
 
 
 def refuse_move(scope: str, scopes: Scopes) -> None:
-    """Raise `Refused` where a caller would move a record to a scope that is not theirs."""
+    """Raise `Refused` if a caller would move a record to a scope that is not theirs."""
     if not may_change(scopes, scope):
         own = ", ".join(changeable_scopes(scopes) or ())
         raise Refused(f"{own} may not move a memory to {scope}; nothing was changed")
 
 
 def find_locked(deciding: "Transaction", memory_id: str, scopes: Scopes = None) -> "Memory":
-    """A memory inside a transaction, to be changed; it may have been moved to another owner before the lock was taken."""
+    """A memory inside a transaction, for a change; it may have moved to another owner before the lock was taken."""
     memory = locked_memory(deciding, memory_id)
     if not is_scope_visible(scopes, memory.scope):
         raise no_memory(memory_id)
@@ -195,15 +199,15 @@ def find_locked(deciding: "Transaction", memory_id: str, scopes: Scopes = None) 
 
 
 def no_memory(ref: object) -> NotFound:
-    """The error for an id, name or alias that no memory of the caller's has."""
+    """The error for an id, name or alias that matches none of the caller's memories."""
     return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
 
 
 def no_bulk_decision(decision: object) -> NotFound:
-    """The error for an id that no bulk decision of the caller's has."""
+    """The error for an id that matches none of the caller's bulk decisions."""
     return NotFound(f"no bulk decision {decision!r}; `engram history ID` names the one a memory was decided in")
 
 
 def no_session(session_id: object) -> NotFound:
-    """The error for an id that no session of the caller's has."""
+    """The error for an id that matches none of the caller's sessions."""
     return NotFound(f"no session {session_id!r}; `engram session start` begins one")

@@ -1,4 +1,4 @@
-"""What maintenance of a store reports: changes from outside, purges, pruning, and health checks."""
+"""Reports of store maintenance: external changes, purges, pruning, and health checks."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What was destroyed, where its text still occurs, and what is out of Engram's reach."""
+    """The destroyed records, the places where their text still occurs, and those out of Engram's reach."""
 
     ids: tuple[str, ...]
     remaining: tuple[str, ...]
@@ -32,7 +32,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was or would be removed: journal images, months of usage, ledgers of ended sessions."""
+    """Removed records, or those to remove: journal images, months of usage, ledgers of ended sessions."""
 
     images: int = 0
     usage_months: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One health check: its result, and advice where something can be done."""
+    """One health check: its result, and advice if something can be done."""
 
     name: str
     ok: bool
@@ -51,7 +51,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class TeamFile:
-    """A file of a team store: whether the reader trusts it and, if not, its content."""
+    """A file of a team store: whether the reader trusts it, and its content if not."""
 
     path: Path
     digest: str

@@ -1,4 +1,7 @@
-"""The scopes that a caller sees: a directory's project, what the owner trusts there, and its git repository with worktrees and remotes, read from its files. Git is not run."""
+"""The scopes that a caller sees: a directory's project, and the files that the owner trusts there.
+
+A git repository's worktrees and remotes are read from its files; git is not run.
+"""
 
 import os
 import re
@@ -16,10 +19,10 @@ from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, ancestor
 from engram.store.states import StateStore
 
 MAX_POINTER_BYTES = 8 * 1024
-"""Of a `.git`, `gitdir` or `commondir` file: it contains one path."""
+"""Maximum bytes of a `.git`, `gitdir` or `commondir` file, which contains one path."""
 MAX_CONFIG_BYTES = 1024 * 1024
 MAX_WORKTREES = 500
-"""Worktrees of one repository that are looked at."""
+"""Maximum worktrees of one repository that are checked."""
 _HEAD = lazy_pattern(r"ref:\s*refs/\S+|[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 _SECTION = lazy_pattern(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)')
@@ -35,10 +38,10 @@ class ConfigValue(NamedTuple):
 
 
 def nearest_folder(path: Path, fits: Callable[[Path], bool], home: Path | None = None) -> Path | None:
-    """The nearest folder upwards, from the path itself, for which `fits` returns True.
+    """The nearest folder upwards, including the path itself, for which `fits` returns True.
 
-    For a path in the user's home, the home and the folders above count only if they are the path itself: a repository of dotfiles in the
-    home is not the project of what the user downloads. `home` is the user's unless given.
+    For a path in the user's home, the home and the folders above count only if they are the path itself: a repository
+    of dotfiles in the home is not the project of files that the user downloaded. `home` defaults to the user's.
     """
     path = path.absolute()
     found = next((folder for folder in (path, *path.parents) if fits(folder)), None)
@@ -46,7 +49,7 @@ def nearest_folder(path: Path, fits: Callable[[Path], bool], home: Path | None =
 
 
 def _is_around_home(folder: Path, path: Path, home: Path | None) -> bool:
-    """Whether a folder is the home that a path is in, or above it."""
+    """Whether a folder is the home that contains a path, or above that home."""
     if home is None:
         return False
     real = resolve_path(home)
@@ -62,15 +65,18 @@ def user_home() -> Path | None:
 
 
 def git_top(path: Path, home: Path | None = None) -> Path | None:
-    """The root of the worktree that a path is in; None outside of a repository, and for a folder that only the home's repository contains."""
+    """The root of the worktree that contains a path.
+
+    None outside of a repository, and for a folder that only the home's repository contains.
+    """
     return nearest_folder(path, lambda folder: (folder / ".git").exists(), home)
 
 
 def git_folder(top: Path) -> Path | None:
     """The `.git` folder of a worktree's repository, shared by all worktrees.
 
-    None if `.git` is a link, a folder that git would not accept, or a file that names a repository which does not name this worktree in
-    return.
+    None if `.git` is a link, a folder that git would not accept, or a file that names a repository which does not name
+    this worktree in return.
 
     A directory may come from anyone, so a `.git` file and an entry of `worktrees` count only if both sides name each
     other. Otherwise a download could pose as a worktree of one of the user's repositories, or claim one of them as its
@@ -93,13 +99,13 @@ def git_folder(top: Path) -> Path | None:
 
 
 def main_worktree(top: Path) -> Path:
-    """The root of the main worktree, from that of any; the same without a repository."""
+    """The root of the main worktree, given the root of any worktree; unchanged outside of a repository."""
     git = git_folder(top)
     return git.parent if git is not None and git.name == ".git" else top
 
 
 def worktrees(top: Path) -> list[Path]:
-    """The roots of the linked worktrees of a repository, from that of any of its worktrees."""
+    """The roots of a repository's linked worktrees, given the root of any of its worktrees."""
     git = git_folder(top)
     if git is None:
         return []
@@ -109,7 +115,7 @@ def worktrees(top: Path) -> list[Path]:
 
 
 def is_submodule_of(top: Path, outer: Path) -> bool:
-    """Whether a worktree is a submodule, at any depth, of the repository of another one around it."""
+    """Whether a worktree is a submodule, at any depth, of another repository around it."""
     inner_folder, outer_folder = git_folder(top), git_folder(outer)
     if inner_folder is None or outer_folder is None:
         return False
@@ -118,9 +124,10 @@ def is_submodule_of(top: Path, outer: Path) -> bool:
 
 
 def remote_of(top: Path) -> str:
-    """The address of a repository's remote, as git would use it: that of `origin`, else of the first by name; "" if there is none.
+    """The address of a repository's remote as git would use it: `origin`, else the first by name; "" if there is none.
 
-    `url.<base>.insteadOf` of the repository and of the user is applied. Files that a configuration includes are not read.
+    `url.<base>.insteadOf` of the repository and of the user is applied. Files that a configuration includes are not
+    read.
     """
     git = git_folder(top)
     values = list(read_config(git / "config")) if git is not None else []
@@ -134,7 +141,7 @@ def remote_of(top: Path) -> str:
 
 
 def rewrite_remote(url: str) -> str:
-    """An address as git would use it, after the user's own `url.<base>.insteadOf`."""
+    """Rewrite an address as git would, by the user's own `url.<base>.insteadOf`."""
     return _rewrite(url, [])
 
 
@@ -170,7 +177,7 @@ def read_config(path: Path) -> Iterator[ConfigValue]:
     except (OSError, ValueError):
         return
     section = subsection = ""
-    # Other characters that Python takes for the end of a line are part of a value.
+    # Other characters that Python treats as line ends are part of a value.
     for line in map(str.strip, text.split("\n")):
         if found := _SECTION.match(line):
             section, subsection = found[1].lower(), (found[2] or "").replace('\\"', '"').replace("\\\\", "\\")
@@ -204,7 +211,7 @@ def _is_git_folder(folder: Path) -> bool:
 
 
 def _lists_worktree(target: Path, top: Path) -> bool:
-    """Whether this is a folder `worktrees/<name>` of a repository, and names a worktree in return."""
+    """Whether this is a folder `worktrees/<name>` of a repository and names the worktree in return."""
     if target.parent.name != "worktrees" or _worktree_of(target) != resolve_path(top):
         return False
     common = _read_pointer(target / "commondir")
@@ -214,12 +221,12 @@ def _lists_worktree(target: Path, top: Path) -> bool:
 def _worktree_of(entry: Path) -> Path | None:
     """The worktree that a folder `worktrees/<name>` of a repository names, as a real path."""
     named = _read_pointer(entry / "gitdir")
-    # A relative path starts at the folder that contains it.
+    # A relative path is relative to the folder that contains the file.
     return resolve_path((entry / named).parent) if named and Path(named).name == ".git" else None
 
 
 def _is_git_folder_of(target: Path, top: Path) -> bool:
-    """Whether a git folder names a worktree as its own, as that of a submodule does."""
+    """Whether a git folder names a worktree as its own, as a submodule's does."""
     for one in read_config(target / "config"):
         if (one.section, one.subsection, one.key) == ("core", "", "worktree"):
             return resolve_path(target / one.value) == resolve_path(top)
@@ -235,7 +242,7 @@ def _read_pointer(path: Path) -> str:
 
 
 def resolve_path(path: Path) -> Path:
-    """Where a path leads; the path itself if that cannot be determined, such as in a loop of links."""
+    """The path with links resolved; unchanged if that fails, for example because of a loop of links."""
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError):
@@ -246,18 +253,21 @@ TRUST_FILE = "trust.json"
 LINKS_STATE = "scope-links"
 """The state with the links that a person confirmed."""
 ScopeLinks = Mapping[str, str]
-"""The scope that a person chose for a project, by the scope of its remote; the same scope if older memories do not belong to it."""
+"""The scope that a person chose for a project, by the scope of its remote.
+
+It is the same scope if the person declined older memories.
+"""
 NO_LINKS: ScopeLinks = MappingProxyType({})
 _DIGEST = 12
-"""Characters of the digest at the end of a name that was cut."""
+"""Characters of the digest at the end of a shortened name."""
 _PATH_DIGEST = 16
-"""Characters of the digest of an address: too many for somebody to find another address with the same digest."""
+"""Characters of an address's digest: too many for anyone to find another address with the same digest."""
 _MAX_REMOTE = 1000
-"""Characters of an address that can name a project."""
+"""Maximum characters of an address that can name a project."""
 _NOT_IN_SCOPE = lazy_pattern(r"[^\w.@+-]+")
 _SCHEME = lazy_pattern(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _REMOTE = lazy_pattern(
-    # Git decodes the whole address of ssh, so that a percent sign there can move the end of the host.
+    # Git decodes the whole address for ssh, so that a percent sign can move the end of the host.
     r"(?:(?:https?|ftps?)://(?:[a-z0-9_.~!$&'()*+,;=:%-]*@)?|(?:ssh|git|git\+ssh|ssh\+git)://(?:[a-z0-9_.~+-]*@)?"
     r"|(?P<scp>(?:[a-z0-9_.~+-]+@)?))"
     r"(?P<host>[a-z0-9][a-z0-9_.-]*|\[[0-9a-f:.]+\])"
@@ -265,17 +275,23 @@ _REMOTE = lazy_pattern(
     r"(?P<path>[a-z0-9_.~+-]+(?:/[a-z0-9_.~+-]+)*)/?",
     re.ASCII | re.IGNORECASE,
 )
-"""A remote that every program reads the same way: scheme, user, host, port and path of plain characters, or git's `user@host:path`."""
+"""A remote that every program reads the same way.
+
+It has a scheme, user, host, port and path of plain characters, or git's form `user@host:path`.
+"""
 _HOSTS = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org"}
-"""Hosts that serve ssh on the port of https, and the host whose repositories they serve."""
+"""Hosts that serve ssh on the https port, and the host whose repositories they serve."""
 _TWO_PART_HOSTS = frozenset({"github.com", "bitbucket.org", "codeberg.org"})
-"""Hosts whose repositories are all `owner/name`: a longer path leads to a file that anyone may have put there with a pull request."""
+"""Hosts whose repositories are all `owner/name`.
+
+A longer path leads to a file that anyone may have added with a pull request.
+"""
 _FILE_PARTS = frozenset({"-", "raw"})
-"""Parts of a path after which GitLab, Gitea and others serve single files of a repository."""
+"""Path segments after which GitLab, Gitea and others serve single files of a repository."""
 
 
 def working_directory() -> Path:
-    """The current directory; the user's home where it was removed meanwhile, as the worktree of a session may be."""
+    """The current directory, or the user's home if it was removed, as the worktree of a session may be."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -283,11 +299,11 @@ def working_directory() -> Path:
 
 
 def scope_of(path: Path, trusted: Collection[str] = (), links: ScopeLinks = NO_LINKS) -> str | None:
-    """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote with its host, or its folder's name.
+    """The project scope of a directory: from `.engram/config.toml`, the repository's remote with its host, or its folder's name.
 
-    The override counts only if its digest is in `trusted`, and a team store without a repository only if something is trusted:
-    downloaded files must not choose whose memories they see. `links` are the person's own choice of another name for a remote's scope.
-    None outside of any repository.
+    `.engram/config.toml` counts only if its digest is in `trusted`, and a team store without a repository only if any
+    file is trusted: downloaded files must not choose whose memories they see. `links` are the scopes that a person has
+    chosen for remotes' scopes. None outside of any repository.
     """
     top = repository_of(path) if trusted else git_top(path)
     if top is None:
@@ -301,7 +317,10 @@ def scope_of(path: Path, trusted: Collection[str] = (), links: ScopeLinks = NO_L
 def session_scope(
     directory: str, remote: str = "", trusted: Collection[str] = (), links: ScopeLinks = NO_LINKS
 ) -> str | None:
-    """The project scope of a session that ran in a directory which may be gone since: then its remote's, or its folder's name."""
+    """The project scope of the directory in which a session ran.
+
+    If the directory no longer exists, it is that of its remote or of its folder's name.
+    """
     path = Path(directory)
     if path.is_absolute() and path.is_dir():
         return scope_of(path, trusted, links)
@@ -311,17 +330,17 @@ def session_scope(
 
 
 def scope_links(store: StateStore) -> ScopeLinks:
-    """The scopes that a person has chosen for projects; it may be some seconds old."""
+    """The scopes that a person has chosen for projects; may be a few seconds old."""
     return links_of(store.state(LINKS_STATE))
 
 
 def links_of(state: Mapping[str, object]) -> ScopeLinks:
-    """The links in the state `LINKS_STATE`; what is not a pair of scopes is left out."""
+    """The links in the state `LINKS_STATE`; entries that are not a pair of scopes are left out."""
     return {new: old for new, old in state.items() if isinstance(old, str)}
 
 
 def earlier_scopes(path: Path, links: ScopeLinks = NO_LINKS) -> dict[str, str]:
-    """The scopes of a directory's remote and their names before Engram put the host into them, as far as no person has decided about them."""
+    """The scopes of a directory's remote, with their former names without the host, that no person has decided about."""
     top = git_top(path)
     url = remote_of(top) if top is not None else ""
     now, before = remote_scope(url), _scope_without_host(url)
@@ -339,7 +358,7 @@ def repository_of(path: Path) -> Path | None:
 
 
 def _holds_team(top: Path) -> bool:
-    """Whether a folder has a team store; a symbolic link does not count, since it leads out of the repository."""
+    """Whether a folder has a team store; a symbolic link does not count, since it may lead out of the repository."""
     return is_plain_folder(top / ".engram") and is_plain_folder(top / ".engram" / "engrams")
 
 
@@ -349,7 +368,7 @@ def is_plain_folder(path: Path) -> bool:
 
 
 def is_within(folder: Path, path: str) -> bool:
-    """Whether a path exists below a folder; one that leads out of it does not count."""
+    """Whether a path exists below a folder; absolute paths and paths with `..` do not count."""
     named = Path(path)
     if named.is_absolute() or ".." in named.parts:
         return False
@@ -368,7 +387,7 @@ def trusted_of(state: Path, directory: Path) -> frozenset[str]:
 
 
 def trusted_by_folder(state: Path) -> dict[str, list[str]]:
-    """Everything the owner trusts: digests by folder."""
+    """All trusted files: digests by folder."""
     try:
         digests = json_object((state / TRUST_FILE).read_bytes()) if (state / TRUST_FILE).is_file() else {}
     except OSError:
@@ -408,7 +427,7 @@ def decoded_settings(data: bytes, path: Path) -> str:
 
 
 def _scope_in(data: bytes, path: Path) -> str | None:
-    """The scope that a repository's settings name, if any. Raises `InvalidInput` if they are malformed."""
+    """The scope in a repository's settings, if any. Raises `InvalidInput` if they are malformed."""
     from engram.readers.data import parse_toml
 
     scope = parse_toml(data, where=str(path)).get("scope")
@@ -427,22 +446,22 @@ def _override(top: Path, trusted: Collection[str]) -> str | None:
         data = read_limited(config, MAX_SETTINGS_BYTES)
         return _scope_in(data, config) if hashlib.sha256(data).hexdigest() in trusted else None
     except (InvalidInput, OSError):
-        return None  # `attach_team` warns of the file; a clone's mistake stops no command
+        return None  # `attach_team` warns about the file; a clone's mistake must not stop any command.
 
 
 def _folder_scope(top: Path) -> str:
-    """The scope of a repository without a remote. A `.git` that does not count tells nothing, so the path is part of the name."""
+    """The scope of a repository without a remote. An invalid `.git` is not evidence, so the path is part of the name."""
     if (top / ".git").exists() and git_folder(top) is None:
         return _path_scope(str(resolve_path(top)))
     return _project(_clean(main_worktree(top).name))
 
 
 def _path_scope(path: str) -> str:
-    """A scope for one path or address alone: no other one and no named remote has the same."""
+    """A unique scope for one path or address, different from all named remotes'."""
     import hashlib
 
     digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:_PATH_DIGEST]
-    # Before an "@" there may be a password.
+    # The text before an "@" may contain a password.
     name = _clean(path.rstrip("/").rpartition("/")[2].rpartition("@")[2].removesuffix(".git"))
     return _project(f"{name[: MAX_SCOPE_PART_BYTES // 4]}~{digest}")
 
@@ -450,8 +469,9 @@ def _path_scope(path: str) -> str:
 def remote_scope(url: str) -> str | None:
     """`project:host:owner/name`, the same for ssh and https, with or without `.git`, user, password or port.
 
-    The colon keeps the host from being a scope that all its projects see, and its projects from scopes named without a host. A remote
-    on this machine, and one that programs may read in different ways, gets the name of its folder and a digest. None without a remote.
+    The colon keeps the host from being a parent scope visible to all its projects, and keeps its projects apart from
+    scopes named without a host. A remote on this machine, or one that programs may read in different ways, gets the
+    name of its folder and a digest. None without a remote.
     """
     url = url.strip()
     if not url:
@@ -466,10 +486,10 @@ def remote_scope(url: str) -> str | None:
 
 
 def _parse_remote(url: str) -> tuple[str, list[str]] | None:
-    """The host and the parts of the path of a remote, in lower case; None for a path on this machine and for unusual addresses.
+    """The host and path segments of a remote, in lower case; None for a path on this machine and for unusual addresses.
 
-    Nothing is cleaned or resolved. Git, curl and ssh disagree on where a host ends in an address with `?`, `#`, a second `@` or a
-    backslash, and `..` or `%2e` make another path, so such an address names no project.
+    Nothing is cleaned or resolved. Git, curl and ssh disagree on where a host ends in an address with `?`, `#`, a
+    second `@` or a backslash, and `..` or `%2e` make another path, so such an address does not name a project.
     """
     found = _REMOTE.fullmatch(url) if len(url) <= _MAX_REMOTE else None
     if found is None:
@@ -485,7 +505,7 @@ def _parse_remote(url: str) -> tuple[str, list[str]] | None:
 
 
 def _scope_without_host(url: str) -> str | None:
-    """`project:owner/name`, as Engram named the scope of a remote before the host was part of it."""
+    """`project:owner/name`, the scope of a remote before the host was part of the name."""
     rest = re.sub(r"^[a-z+]+://", "", url.strip(), flags=re.IGNORECASE)
     rest = rest.split("?")[0].removesuffix("/").removesuffix(".git")
     path = rest.partition(":")[2] if "://" not in url and ":" in rest else rest.partition("/")[2]
@@ -495,7 +515,7 @@ def _scope_without_host(url: str) -> str | None:
 
 
 def _project(name: str) -> str:
-    """The scope of a project. A name that is too long for one is cut, and told from others that begin alike by a digest."""
+    """The scope of a project. A name that is too long is cut, with a digest to keep it unique."""
     scope = f"project:{name}"
     if len(scope) <= MAX_SCOPE_LENGTH and all(len(part.encode()) <= MAX_SCOPE_PART_BYTES for part in name.split("/")):
         return scope
@@ -516,7 +536,7 @@ def scopes_seen(
     trusted: Collection[str] = (),
     links: ScopeLinks = NO_LINKS,
 ) -> tuple[str, ...]:
-    """The given scopes, or the directory's and the user's, each with its ancestors and the scopes linked to these, then global."""
+    """The given scopes, or the directory's and the user's, each with its ancestors and the scopes linked to these; then global."""
     if scope is None:
         own = scope_of(directory, trusted, links)
         given = [own] if own else []

@@ -1,5 +1,7 @@
-"""SQL that both backends share: statements in `.sql` files, each under a line `-- name: …`, and filters as a condition over
-documents `d`, which each backend writes in its own dialect.
+"""SQL shared by both backends.
+
+Statements are in `.sql` files, each under a line `-- name: …`. Filters are a condition over documents `d`, which each
+backend writes in its own dialect.
 """
 
 import re
@@ -22,7 +24,7 @@ class FilterCondition(ABC):
     """Collects the parts of one condition."""
 
     EARLIEST: str
-    """A moment before every other, as SQL."""
+    """A moment before all others, as SQL."""
 
     def __init__(self, filters: Filters) -> None:
         self.parts: list[str] = []
@@ -39,19 +41,19 @@ class FilterCondition(ABC):
 
     @abstractmethod
     def add(self, condition: str, *values: Any) -> None:
-        """Add a condition with `{}` in the place of each value."""
+        """Add a condition with `{}` as the placeholder of each value."""
 
     @abstractmethod
     def among(self, column: str, values: Sequence[str] | None) -> None:
-        """Require a column to be one of some values; no condition for None."""
+        """Require a column to have one of some values; no condition for None."""
 
     @abstractmethod
     def not_among(self, column: str, values: Sequence[str]) -> None:
-        """Require a column to be none of some values."""
+        """Exclude some values of a column."""
 
     @abstractmethod
     def moment(self, at: datetime) -> Any:
-        """A moment as this backend's columns store it."""
+        """Convert a moment to the form in this backend's columns."""
 
     @abstractmethod
     def add_roles(self, roles: Sequence[str]) -> None:
@@ -75,7 +77,7 @@ class FilterCondition(ABC):
 
     @abstractmethod
     def add_metadata(self, key: str, value: object) -> None:
-        """Require the caller's own data to have this value under a key; a list matches by any of its items."""
+        """Require a value under a key of the caller's own data; a list matches by any of its items."""
 
     def _add_columns(self, filters: Filters) -> None:
         self.among("d.kind", filters.kinds)
@@ -108,18 +110,19 @@ class FilterCondition(ABC):
             if at is not None:
                 self.add(condition, self.moment(at))
         if filters.known_at is not None:
-            # `known` of a memory that began after it was stored is its beginning; `time` is not later than when it was stored.
+            # `known` of a memory that became valid after it was stored is its beginning; `time` is not later than
+            # when it was stored.
             moment = self.moment(filters.known_at)
             self.add("(d.known <= {} OR d.time <= {})", moment, moment)
 
     def _add_validity(self, filters: Filters) -> None:
-        """What was true at a moment. `as_of` asks for the past: what is superseded now counts as well."""
+        """Require validity at a moment. `as_of` asks for the past, so memories superseded since also count."""
         past = filters.as_of and filters.valid_at is not None
         if filters.valid_at is not None:
             moment = self.moment(filters.valid_at)
             since = f"coalesce(d.valid_from, d.time, d.known, {self.EARLIEST})" if past else "d.valid_from"
             begun = f"{since} <= {{}}"
-            # What had begun when it was stored has begun, although the clock may have been set back since.
+            # A memory that was valid when it was stored is valid, even if the clock was set back since.
             self.add(begun if past else f"({since} IS NULL OR {begun} OR {since} <= d.known)", moment)
             self.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
         if past:

@@ -1,4 +1,7 @@
-"""Small named states as JSON: what a later run of some work has to know, such as how far it has read. The same on every backend."""
+"""Small named states as JSON, which a later run of some work needs, such as how far it has read.
+
+The same on every backend.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +13,7 @@ from engram.model.errors import InvalidInput
 MAX_NAME_CHARACTERS = 1_000
 StateValue = dict[str, Any]
 StateChange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Makes a new value of the current one, which it must not change; it may be called under a lock."""
+"""Returns the new value for the current one, which it must not change; it may be called under a lock."""
 
 
 def checked_name(name: str) -> str:
@@ -43,23 +46,23 @@ def apply_change(before: StateValue, change: StateChange) -> StateValue:
     return from_text(to_text(change(before)))
 
 
-# -- states with a meaning of their own
+# -- states with a fixed meaning
 
 
 PAUSE_STATE = "paused"
-"""The state that the owner's pause sets."""
+"""The state that records the owner's pause."""
 SPENDING_PREFIX = "spent/"
 """The states that count the tokens of a language model, one for each day."""
 
 
 class StateStore(Protocol):
-    """What has states: a store."""
+    """Anything that has states, such as a store."""
 
     def state(self, name: str) -> Mapping[str, Any]:
         """A state's value; {} if there is none."""
 
     def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
-        """Replace a state by what `change` makes of its value."""
+        """Replace a state by the result of `change` for its value."""
 
 
 def is_paused(store: StateStore) -> bool:
@@ -79,11 +82,11 @@ class StoreSpend:
         self._store = store
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens of a day."""
+        """Tokens used on a day."""
         return int(self._store.state(f"{SPENDING_PREFIX}{day.isoformat()}").get("tokens", 0))
 
     def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day; a negative number takes back what was reserved."""
+        """Add tokens to a day; a negative number returns reserved tokens."""
         self._store.change_state(
             f"{SPENDING_PREFIX}{day.isoformat()}", lambda before: {"tokens": int(before.get("tokens", 0)) + tokens}
         )

@@ -45,7 +45,7 @@ def _value(name: str, kind: Any, value: Any) -> Any:
 
 
 LONGEST_WAIT = timedelta(days=2)
-"""A job that waits longer, or a lease that lasts longer, was dated by a clock that ran ahead: the job is due."""
+"""A job that waits longer, or a lease that lasts longer, was dated by a fast clock: the job is due."""
 
 
 def can_lease(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
@@ -64,7 +64,7 @@ def lease_job(job: Job, owner: str, until: datetime) -> Job:
 
 
 def has_same_lease(stored: Job | None, job: Job) -> bool:
-    """Whether the stored job still has this worker's lease; another worker may have it by now."""
+    """Whether the stored job still has this worker's lease, or another worker has leased it since."""
     return stored is not None and (stored.owner, stored.attempts) == (job.owner, job.attempts)
 
 

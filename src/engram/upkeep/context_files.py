@@ -1,6 +1,6 @@
-"""Engram's block in instruction files, such as AGENTS.md: kept up to date, removed, and cleaned by a purge.
+"""Keeps Engram's block in instruction files, such as AGENTS.md, up to date; removes it, and cleans it on a purge.
 
-The store's state lists the files with a block, by path and host: a purge has to find them again.
+The store's state lists the files with a block, by path and host, so that a purge can find them.
 """
 
 import difflib
@@ -40,7 +40,7 @@ CONTEXT_STATE = "context"
 LIMIT, TIER, BUDGET = 30, 1, 2000
 TIERS = (1, 2, 3)
 _MAX_BUDGET = 10_000
-# How often to start again because somebody else wrote the file in the meantime.
+# How often to start again after somebody else wrote the file in the meantime.
 _MAX_WRITE_TRIES = 3
 
 Change = Literal["created", "updated", "removed", "deleted", "unchanged"]
@@ -48,26 +48,26 @@ Change = Literal["created", "updated", "removed", "deleted", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class ContextUpdate:
-    """What became of one file, or, in a dry run, what would."""
+    """The change to one file; in a dry run, the planned change."""
 
     file: str
     change: Change
     ids: tuple[str, ...] = ()
-    """The memories in its block, in their order."""
+    """The memories in its block, in order."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many of the visible memories are not in it, by reason."""
+    """How many visible memories are not in the block, by reason."""
     tokens: int = 0
     diff: str = ""
 
     @property
     def changed(self) -> bool:
-        """Whether the block was, or is, out of date."""
+        """Whether the block was out of date; in a dry run, whether it is."""
         return self.change != "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
 class _PlannedFile:
-    """A file as it is, and as it should be; without a `text` it is deleted."""
+    """The current and the intended content of a file; without a `text` the file is deleted."""
 
     file: UserFile
     text: str | None
@@ -93,7 +93,10 @@ class _PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class BlockOptions:
-    """What a block may contain: the memories of these scopes (None: those seen from the file's folder), up to a tier, and how many."""
+    """What a block may contain: memories of these scopes, up to a tier and a maximum number.
+
+    If `scopes` is None, these are the scopes seen from the file's folder.
+    """
 
     scopes: tuple[str, ...] | None = None
     tier: int = TIER
@@ -101,7 +104,7 @@ class BlockOptions:
     budget: int = BUDGET
 
     def validate(self, prefix: str = "") -> "BlockOptions":
-        """The options themselves; raises `InvalidInput` for a number that cannot be used. A `prefix` comes before its name."""
+        """Return the options; raises `InvalidInput` for a number that cannot be used, naming it with `prefix` in front."""
         if type(self.tier) is not int or self.tier not in TIERS:
             raise InvalidInput(f"{prefix}tier must be 1, 2 or 3, not {self.tier!r}")
         if type(self.limit) is not int or not 1 <= self.limit <= 1000:
@@ -115,7 +118,7 @@ class BlockOptions:
 
 @dataclass(slots=True)
 class ContextFiles:
-    """Keeps the blocks of the files around one directory."""
+    """Keeps the blocks of the files around one directory up to date."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -125,9 +128,9 @@ class ContextFiles:
     def update(
         self, paths: Sequence[Path], options: BlockOptions, *, remove: bool = False, dry_run: bool = False
     ) -> list[ContextUpdate]:
-        """Write, replace or remove the block of each file; without paths, of the one `default_file` finds.
+        """Write, replace or remove the block of each file; without paths, of the file that `default_file` finds.
 
-        Every file is read before any is written: one that is refused leaves all of them as they were.
+        Every file is read before any is written: if one is refused, none is changed.
         """
         options.validate()
         named = [self.directory / path.expanduser() for path in paths] or [self.default_file(remove=remove)]
@@ -137,7 +140,10 @@ class ContextFiles:
         return [self._carry_out(plan, options, remove) for plan in plans.values()]
 
     def default_file(self, *, remove: bool = False) -> Path:
-        """The file to use where none is named: of the instruction files here or at the repository's root, the one with a block, else the first."""
+        """The file to use by default: the instruction file with a block, else the first one.
+
+        Files are looked for here and at the repository's root.
+        """
         top = repository_of(self.directory)
         folders = dict.fromkeys([self.directory, *([top] if top is not None else [])])
         names = context_file_names()
@@ -185,7 +191,7 @@ class ContextFiles:
     def _carry_out(self, plan: _PlannedFile, options: BlockOptions, remove: bool) -> ContextUpdate:
         for _ in range(_MAX_WRITE_TRIES):
             if not remove:
-                # First: a file with a block that no purge finds is worse than an entry without a block.
+                # First, because a file whose block no purge finds is worse than an entry without a block.
                 _note(self.store, plan.file.path, plan.created)
             if _write_plan(plan):
                 if remove:
@@ -196,7 +202,7 @@ class ContextFiles:
 
 
 def _write_plan(plan: _PlannedFile) -> bool:
-    """Write a plan; False if somebody else changed the file. A file that is up to date is not touched."""
+    """Write a plan; False if somebody else changed the file. An up-to-date file is not touched."""
     if plan.text is None:
         return remove_user_file(plan.file)
     return plan.change == "unchanged" or replace_user_file(plan.file, plan.text)
@@ -226,7 +232,7 @@ def _is_for(entry: Mapping[str, Any], path: Path) -> bool:
 
 
 def _entry(store: Store, path: Path) -> dict[str, Any]:
-    """What the state says of a file; {} for one that has no block."""
+    """The state's entry for a file; {} for a file without a block."""
     return next((entry for entry in _entries(store.state(CONTEXT_STATE)) if _is_for(entry, path)), {})
 
 
@@ -261,7 +267,7 @@ def context_files(store: Store) -> list[Path]:
 
 
 def context_finding(store: Store, now: datetime) -> Finding:
-    """Whether the blocks of this host can be read, and quote only what is still current."""
+    """Whether the blocks of this host can be read and quote only current memories."""
     try:
         paths = context_files(store)
     except StoreError as error:
@@ -293,7 +299,10 @@ def _find_outdated_quotes(store: Store, path: Path, now: datetime) -> list[str]:
 
 
 def purge_context_files(store: Store, ids: Collection[str], texts: Collection[str]) -> tuple[str, ...]:
-    """Remove memories from every block; returns what is out of reach: other hosts' files, refused ones, and the user's own words."""
+    """Remove memories from every block; returns a report of what could not be cleaned.
+
+    These are files on other hosts, refused files, and the user's own text.
+    """
     try:
         listed = _entries(store.state(CONTEXT_STATE))
     except StoreError as error:

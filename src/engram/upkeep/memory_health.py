@@ -1,4 +1,4 @@
-"""The doctor's findings about the memories themselves: stale, doubtful, unverified and conflicting ones; each memory is compared once with its nearest neighbours."""
+"""The doctor's findings about memories: stale, doubtful, unverified and conflicting ones."""
 
 import time
 from bisect import bisect_left, bisect_right
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from engram.gates.proposal import Conflict, Neighbour
 
 SURVEY_STATE = "doctor"
-"""The name of the state: the interval, and the pairs by id."""
+"""The name of the state that keeps the compared interval, and the pairs by id."""
 MAX_PAIRS = 200
-"""Pairs that are listed: somebody has to read them. With so many open, a run compares no further."""
+"""Maximum pairs listed, since somebody has to read them. Once this many are open, a run compares no further."""
 
 Changed = tuple[float, str]
-"""When a memory was changed last, and its id: the order in which memories are compared."""
+"""When a memory was last changed, and its id: the order in which memories are compared."""
 
 
 @dataclass(slots=True)
 class Survey:
-    """The pairs known to disagree, the newer first, and how much was compared."""
+    """The pairs that contradict each other, the newer memory first, and how much was compared."""
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
     compared: int = 0
@@ -54,11 +54,11 @@ class Survey:
 
 @dataclass(slots=True)
 class ConflictSurvey:
-    """Compares memories with their neighbours, and remembers how far it came.
+    """Compares memories with their neighbours, and remembers its progress.
 
-    The state of the store keeps which memories were compared, as an interval of their last changes, and the pairs
-    found. A run compares what has changed since, oldest first, and what an import brought in with an older date, and
-    then what no run has reached yet, newest first.
+    The store's state keeps the compared memories, as an interval of their last changes, and the pairs found. A run
+    first compares changed memories, oldest first, then imported ones with an older date, then those that no run has
+    reached yet, newest first.
     """
 
     store: Store
@@ -71,9 +71,9 @@ class ConflictSurvey:
         *,
         complete: bool = True,
     ) -> Survey:
-        """Compare what was not compared yet until the time is over, at least one memory.
+        """Compare memories that were not compared yet until the time is up, but at least one.
 
-        `changes` names the current memories; unless they are `complete`, how far this run came is not kept.
+        `changes` names the current memories; unless they are `complete`, the progress of this run is not saved.
         """
         order = sorted(changes)
         state = self._state()
@@ -103,13 +103,13 @@ class ConflictSurvey:
         try:
             return self.store.state(SURVEY_STATE)
         except StoreError:
-            return {}  # only how far earlier runs came
+            return {}  # Only the progress of earlier runs.
 
     def _keep(self, survey: Survey, low: Changed | None, high: Changed | None, mark: Any) -> None:
         made: dict[str, Any] = {"pairs": [list(pair) for pair in survey.pairs], "number": mark}
         if low is not None and high is not None:
             made |= {"from": list(low), "through": list(high)}
-        # A store that cannot be written, or is busy, is compared again next time.
+        # If the store is busy or cannot be written, the next run compares these again.
         with suppress(StoreError):
             self.store.change_state(SURVEY_STATE, lambda _: made)
 
@@ -134,7 +134,7 @@ class ConflictSurvey:
         return ExcludingLookup(self.store, vector, LIVE_STATUSES, own=memory.id).near(propose(memory))
 
     def _is_open(self, pair: tuple[str, str]) -> bool:
-        """Whether both are current and nobody has said how they relate: a link between them counts as settled."""
+        """Whether both are current and nobody has decided how they relate; a link between them counts as a decision."""
         found = [self.store.get(memory_id) for memory_id in pair]
         both = [memory for memory in found if memory is not None and memory.status in LIVE_STATUSES]
         return len(both) == 2 and not any(
@@ -143,7 +143,7 @@ class ConflictSurvey:
 
 
 _BY_USE = frozenset(("co_accessed", "semantic", "temporal", "entity"))
-"""Links that are made by use or by likeness, not by somebody's word."""
+"""Link types that are created by use or similarity, not by a decision."""
 
 
 def _find_conflicts(memory: Memory, near: "Sequence[Neighbour]") -> "list[Conflict]":
@@ -156,13 +156,13 @@ def _find_conflicts(memory: Memory, near: "Sequence[Neighbour]") -> "list[Confli
 
 
 def change_of(memory: Memory) -> Changed:
-    """When a memory was changed last, and its id."""
+    """When a memory was last changed, and its id."""
     changed = memory.updated or memory.created
     return (changed.timestamp() if changed is not None else 0.0, memory.id)
 
 
 def _late_arrivals(inside: Sequence[Changed], numbers: Mapping[str, int], state: Mapping[str, Any]) -> list[Changed]:
-    """Of the memories in the compared interval, those that came into the store after it was compared, such as an import's."""
+    """The memories in the compared interval that were added after it was compared, for example by an import."""
     mark = state.get("number")
     return [change for change in inside if numbers.get(change[1], 0) > mark] if isinstance(mark, int) else []
 
@@ -181,13 +181,13 @@ def _conflicting_pairs(state: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 LOW_CONFIDENCE = 0.5
 UNSEEN_BY_PEOPLE = ("harvest", "import")
-"""`learned_by` of memories that nobody has looked at until they are verified."""
+"""`learned_by` values of memories that nobody has checked until they are verified."""
 READING_SHARE = 0.8
-"""The share of the time for reading at most; what is left, and no less than the rest of it, is for comparing pairs."""
+"""The largest share of the time used for reading. The rest is for comparing pairs."""
 MEMORIES_PER_PAGE = 2000
 MAX_EXAMPLES = 5
 MAX_LISTED_IDS = 100
-"""The ids a finding lists for programs."""
+"""Maximum ids that a finding lists for programs."""
 
 
 @dataclass(slots=True)
@@ -205,7 +205,7 @@ class _Affected:
 
 @dataclass(slots=True)
 class _MemoryCensus:
-    """What one pass over the current memories found."""
+    """The results of one pass over the current memories."""
 
     total: int = 0
     read: int = 0
@@ -241,18 +241,18 @@ class _MemoryCensus:
 
     @property
     def progress_note(self) -> str:
-        """How much was read, where that is not everything."""
+        """How many memories were read, if not all."""
         return "" if self.is_complete else f" (checked {self.read:,} of {self.total:,}; --seconds N takes longer)"
 
 
 def memory_findings(
     store: Store, now: datetime, seconds: float, timer: Callable[[], float] = time.monotonic
 ) -> list[Finding]:
-    """Stale, doubtful, unverified and conflicting memories, found in about so many seconds.
+    """Findings about stale, doubtful, unverified and conflicting memories, within about `seconds` seconds.
 
-    Reading all of a large store takes a while, so each check has a time limit and says how much it has read. Pairs of
-    memories are never compared all with all: each memory is compared once with its nearest neighbours, newest first,
-    and the next run continues.
+    Reading a large store takes a while, so each check has a time limit and reports how much it has read. Pairs are
+    never compared all with all: each memory is compared once with its nearest neighbours, newest first, and the next
+    run continues.
     """
     end = timer() + seconds
     census = _census(store, now, end - (1 - READING_SHARE) * seconds, timer)
@@ -286,7 +286,7 @@ def _census(store: Store, now: datetime, until: float, timer: Callable[[], float
 
 
 def _pages(store: Store, statuses: Sequence[str], until: float, timer: Callable[[], float]) -> Iterator[list[Memory]]:
-    """Memories, newest first, until the time is over; at least one page."""
+    """Read memories in pages, newest first, until the time is up; at least one page."""
     filters, offset = Filters(statuses=tuple(statuses)), 0
     while page := store.listing(filters, MEMORIES_PER_PAGE, offset):
         yield page

@@ -1,4 +1,7 @@
-"""Purging: destroys memories and events with the facts drawn from them alone, or everything of a scope. Each purge is recorded before it removes anything, so that an interrupted one can be finished."""
+"""Purging: destroys memories and events with the facts derived from them alone, or everything of a scope.
+
+Each purge is recorded before it removes anything, so that it can be finished after an interruption.
+"""
 
 import hashlib
 import re
@@ -37,16 +40,16 @@ from engram.store.references import Scopes
 from engram.store.reports import Purged
 
 PURGE_PREFIX = "purge/"
-"""The beginning of the names of these states."""
+"""The prefix of the names of these states."""
 _TOKEN_BYTES = 6
 _DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedPurge:
-    """What a purge was about to destroy: records by id, or everything of a scope.
+    """The target of an interrupted purge: records by id, or everything of a scope.
 
-    A record has ids and digests of names, never what was said.
+    It keeps ids and digests of names, never the content.
     """
 
     state: str
@@ -61,12 +64,12 @@ class UnfinishedPurge:
     """The scopes of the records that are destroyed by id."""
 
     def includes(self, ref: str) -> bool:
-        """Whether an id, a name or an alias belongs to what is destroyed."""
+        """Whether an id, a name or an alias belongs to the target."""
         return ref in self.ids or _digest(ref) in self.names
 
     @property
     def repeat_command(self) -> str:
-        """How to finish it, for a person."""
+        """The command with which a person can finish it."""
         if self.scope:
             return f'`Engram.purge("{self.scope}")` again'
         first = next(iter(self.ids), "ID")
@@ -108,7 +111,7 @@ def end_purge(store: Store, begun: UnfinishedPurge) -> None:
 
 
 def unfinished_purges(store: Store) -> list[UnfinishedPurge]:
-    """The recorded purges, oldest first; one whose record cannot be read is left to the doctor, who reports the state."""
+    """The recorded purges, oldest first. A record that cannot be read is left to the doctor to report."""
     found = []
     for name in store.states(PURGE_PREFIX):
         try:
@@ -139,15 +142,15 @@ OP: Final = "redact_evidence"
 
 @dataclass(frozen=True, slots=True)
 class Purger:
-    """Purges memories and events, and reports what is left."""
+    """Purges memories and events, and reports what remains."""
 
     store: Store
     clock: Callable[[], datetime]
 
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
-        """Destroy memories with their text wherever it occurs, and events with the facts derived from them alone.
+        """Destroy memories and their text wherever it occurs, and events with the facts derived from them alone.
 
-        An interrupted purge of one of these is finished first, and reported with them.
+        An interrupted purge of one of them is finished first, and included in the report.
         """
         begun = [one for one in unfinished_purges(self.store) if any(map(one.includes, ids))]
         reports = [self.resume(one) for one in begun]
@@ -165,7 +168,7 @@ class Purger:
         return _merge_reports([*reports, purged])
 
     def resume(self, begun: UnfinishedPurge) -> Purged:
-        """The report of an interrupted purge, now finished."""
+        """Finish an interrupted purge, and return its report."""
         # First, because it knows the words that were to be removed, and proves that they are gone.
         before = self.store.purge([], actor=begun.actor)
         self._forget_redacted()
@@ -182,7 +185,7 @@ class Purger:
         return self.store.get(record_id) is not None or (event is not None and not is_redacted(event))
 
     def _quotes_of(self, ids: Sequence[str]) -> list[str]:
-        """The artifacts that have the exact words of these events, or of the retellings of these memories."""
+        """The artifacts that quote these events, or retellings of these memories, word for word."""
         events = [event for event in map(self.store.event, ids) if event is not None]
         kept = {name: self.store.events(name) for name in {quotes_ledger(event.session) for event in events}}
         sources = {event.id for event in events}
@@ -200,7 +203,7 @@ class Purger:
     def purge_exactly(
         self, memories: Sequence[str], events: Sequence[str], *, actor: str, kept: Collection[str] = ()
     ) -> Purged:
-        """Destroy only these: others with the same words stay, and so does what is `kept`, whatever it is drawn from."""
+        """Destroy only these: other records with the same words stay, and so does everything in `kept`, whatever its evidence."""
         drawn = [i for i in dict.fromkeys([*memories, *self._drawn_from(events)]) if i not in kept]
         return self._destroy([*drawn, *events], drawn, actor)
 
@@ -216,7 +219,7 @@ class Purger:
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
         shared = self._release_shared_facts(ids, actor)
         merged = self._detach_merged(ids, actor)
-        # First: after a crash, the purge that is completed does not know of files outside of the store.
+        # First: after a crash, the purge that is completed does not know about files outside of the store.
         beyond = self._clean_context_files(ids)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)
         self._forget_quotes(purged.ids)
@@ -253,12 +256,12 @@ class Purger:
         return any(evidence.event in events for evidence in memory.evidence)
 
     def _other_evidence(self, memory: Memory, events: Collection[str]) -> tuple[Evidence, ...]:
-        """A fact's other evidence: events besides these that still have their content."""
+        """The fact's other evidence: further events that still have their content."""
         others = [evidence for evidence in memory.evidence if evidence.event not in events]
         return tuple(one for one in others if (event := self.store.event(one.event)) is not None and event.content)
 
     def _release_shared_facts(self, ids: Collection[str], actor: str) -> list[QuotingRecord]:
-        """Remove these events from the evidence of facts that others state too; returns those others."""
+        """Remove these events from the evidence of facts that other events also support; returns those events."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         known = self.store.listing(Filters(statuses=None)) if events else []
         shared = [memory.id for memory in known if memory.id not in ids and self._has_evidence_in(memory, events)]
@@ -276,7 +279,7 @@ class Purger:
         return others
 
     def _detach_merged(self, ids: Collection[str], actor: str) -> list[str]:
-        """Let no memory name a destroyed one as its successor; returns a line for each that was merged into one."""
+        """Remove references to destroyed memories as successors; returns a line for each memory that was merged into one."""
         lines: list[str] = []
         for merged in [memory for memory in map(self.store.get, ids) if memory is not None]:
             for other_id in [i for i in merged.supersedes if i not in ids]:
@@ -289,7 +292,7 @@ class Purger:
         return lines
 
     def _quoting(self, quotes: Sequence[str]) -> Iterator[QuotingRecord]:
-        """Memories that still repeat purged events, whole or a sentence: their evidence is elsewhere, or they have none."""
+        """Memories that still repeat purged events, whole or in part, because they have other evidence or none."""
         for memory in self.store.listing(Filters(statuses=None)) if quotes else ():
             sentence = memory.statement if is_sentence(memory.statement) else ""
             if any(
@@ -299,13 +302,13 @@ class Purger:
                 yield QuotingRecord(memory.id, memory.scope)
 
     def _forget_redacted(self) -> None:
-        """Remove the sentences of events that an interrupted purge has redacted from summaries."""
+        """Remove sentences from summaries that quote events redacted by an interrupted purge."""
         sessions = [session.id for session in self.store.list_records(Session) if session.summary_through]
         events = (event for session_id in sessions for event in self.store.events(session_id))
         self._forget_quotes([event.id for event in events if is_redacted(event)])
 
     def _forget_quotes(self, ids: Sequence[str]) -> None:
-        """Remove the sentences of purged events from summaries."""
+        """Remove sentences from summaries that quote purged events."""
         from engram.sessions.summary import Summary, without
 
         gone: dict[str, set[int]] = {}
@@ -321,7 +324,7 @@ class Purger:
 
 
 def _remove_evidence(memory_id: str, events: Collection[str], memories: LockedMemories) -> Memory | None:
-    """The plan that removes events from the evidence of a memory; None where it is gone."""
+    """The plan that removes events from the evidence of a memory; None if the memory is gone."""
     memory = memories.get(memory_id)
     if memory is None:
         return None
@@ -332,7 +335,7 @@ def _remove_evidence(memory_id: str, events: Collection[str], memories: LockedMe
 
 
 def _detach_merged(memory_id: str, successor: str, memories: LockedMemories) -> bool:
-    """The plan that lets a memory name no successor; whether it named this one."""
+    """The plan that removes a memory's successor, and whether the successor was this one."""
     memory = memories.get(memory_id)
     if memory is None or memory.superseded_by != successor:
         return False
@@ -341,21 +344,21 @@ def _detach_merged(memory_id: str, successor: str, memories: LockedMemories) -> 
 
 
 def finish_purge(store: Store, clock: Callable[[], datetime], ref: str, scopes: Scopes = None) -> Purged | None:
-    """Finish the interrupted purge of an id, name or alias that no memory has any more, and report it; None if there is none.
+    """Finish the interrupted purge of an id, name or alias that no memory has any more; None if there is none.
 
-    `scopes` are the caller's: a purge of what they may not change is not theirs to finish.
+    `scopes` are those of the caller, who may only finish purges of records they may change.
     """
     if store.get(ref) is not None:
         return None
     purger = Purger(store, clock)
     if begun := [one for one in unfinished_purges(store) if one.includes(ref) and _may_finish(one, scopes)]:
         return as_owner_sees(_merge_reports([purger.resume(one) for one in begun]), scopes)
-    # An older version recorded a purge in the store's own files alone.
+    # An older version recorded a purge only in the store's own files.
     return store.purge([], actor=ENGRAM_ACTOR) if scopes is None and ref in store.interrupted_purge() else None
 
 
 def as_owner_sees(purged: Purged, scopes: Scopes) -> Purged:
-    """The report for an owner, who does not learn how many others use the same words; unchanged for the operator."""
+    """The report as an owner may see it, without the number of others who use the same words; unchanged for the operator."""
     return purged if scopes is None else replace(purged, remaining=without_counts(purged.remaining))
 
 
@@ -370,7 +373,7 @@ def finish_purges(store: Store, clock: Callable[[], datetime]) -> list[Purged]:
 
 
 def _merge_reports(reports: Sequence[Purged]) -> Purged:
-    """Several reports in one."""
+    """Merge several reports into one."""
 
     def merge_lines(name: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(line for report in reports for line in getattr(report, name)))
@@ -385,7 +388,7 @@ _WORD = re.compile(r"[^\W\d_]{6,}")
 
 @dataclass(frozen=True, slots=True)
 class _ScopeContents:
-    """What belongs to a scope and the scopes below it."""
+    """The contents of a scope and the scopes below it."""
 
     memories: tuple[Memory, ...]
     tasks: tuple[TaskRun, ...]
@@ -393,14 +396,14 @@ class _ScopeContents:
     events: tuple[str, ...]
     ledgers: tuple[str, ...]
     named: tuple[str, ...]
-    """Its ledgers whose names, given by callers, contain a word of its memories."""
+    """Its ledgers whose names, chosen by callers, contain a word of its memories."""
 
 
 def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, actor: str) -> Purged:
-    """Destroy everything of a scope. Others' memories with the same words stay, and `remaining` names them.
+    """Destroy everything of a scope. Memories of others with the same words stay, and `remaining` names them.
 
-    What a person rejected stays as well, and stays out, unless a person purges the scope. Raises `Refused` where an agent would destroy
-    what a person said or decided.
+    Memories rejected by a person also stay rejected, unless a person purges the scope. Raises `Refused` if an agent
+    would destroy what a person stated or decided.
     """
     contents = _contents_of(store, scope)
     _refuse_purge(store, contents.memories, actor)
@@ -427,7 +430,7 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
 
 
 def _refuse_purge(store: Store, memories: Iterable[Memory], actor: str) -> None:
-    """Raise `Refused` where an actor may not destroy one of these; a purged rejection could be proposed again."""
+    """Raise `Refused` if an actor may not destroy one of these; a purged rejection could be proposed again."""
     for memory in memories:
         refuse_outranked(actor, memory, "purge")
         if memory.status in ENDED_STATUSES:
@@ -435,7 +438,7 @@ def _refuse_purge(store: Store, memories: Iterable[Memory], actor: str) -> None:
 
 
 def _rejections(store: Store, memories: Iterable[Memory]) -> list[str]:
-    """What a person rejected of these."""
+    """Those of the memories that a person rejected."""
     found = [memory for memory in memories if memory.status == "rejected"]
     return [memory.id for memory in found if is_rejected_by_person(memory, store.history(memory.id))]
 
@@ -470,7 +473,7 @@ def _drop_states(store: Store, ledgers: Collection[str]) -> None:
 
 
 def _words(text: str) -> set[str]:
-    """Words long enough to identify something."""
+    """Words long enough to be identifying."""
     return set(_WORD.findall(text.casefold()))
 
 

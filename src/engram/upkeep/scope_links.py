@@ -1,4 +1,4 @@
-"""Which memories a directory's project gets: links to older scopes that a person confirmed, and the directories a scope is used in.
+"""Links to older scopes that a person confirmed for a project, and the directories in which each scope is used.
 
 A scope names its remote's host. In earlier versions `github.com:acme/api` and `evil.example:acme/api` were both `project:acme/api`.
 Memories stored under such a name are seen again once a person has linked it. No record is rewritten.
@@ -20,24 +20,24 @@ from engram.store.scopes import LINKS_STATE, earlier_scopes, git_top, main_workt
 from engram.text.display import format_count
 
 PLACES_STATE = "scope-places"
-"""The state with the directories in which each scope was used."""
+"""The state that lists the directories in which each scope was used."""
 MAX_PLACES = 50
-"""Directories that are remembered for one scope."""
+"""Maximum directories remembered per scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryScope:
-    """The scope of a directory, and what a person has not decided about it yet."""
+    """The scope of a directory, and its open decisions."""
 
     scope: str
     """"" outside of any repository."""
     earlier: Mapping[str, int]
-    """Scopes from before hosts were part of them that may belong here, and how many memories each has."""
+    """Scopes from before hosts were part of scope names that may belong here, and how many memories each has."""
     used_in: tuple[str, ...] = ()
-    """Where the scope was used so far, if this directory is new to it."""
+    """The directories in which the scope was used so far, if this one is new to it."""
 
     def notices(self) -> list[str]:
-        """What a person should decide, one sentence each."""
+        """The decisions that a person should make, one sentence each."""
         found = [
             f"{format_count(number, 'memory', 'memories')} of {old} may belong to this repository, whose scope is now {self.scope}. "
             f"Only a person can say: `engram scope --link {old}` if so, `engram scope --separate` if not"
@@ -52,7 +52,7 @@ class DirectoryScope:
 
 
 def directory_scope(store: Store, directory: Path) -> DirectoryScope:
-    """The scope of a directory, and what is undecided about it."""
+    """The scope of a directory, and the decisions that are open."""
     trusted, links = store.trusted_here(directory), scope_links(store)
     scope = scope_of(directory, trusted, links) or ""
     earlier = {
@@ -64,7 +64,10 @@ def directory_scope(store: Store, directory: Path) -> DirectoryScope:
 
 
 def scope_notices(store: Store, directory: Path) -> list[str]:
-    """What a person should decide about a directory's scope; remembers the first directory of a scope. Never raises for the store."""
+    """The decisions that a person should make about a directory's scope; remembers the first directory of a scope.
+
+    Errors of the store are not raised.
+    """
     with contextlib.suppress(EngramError, OSError):
         found = directory_scope(store, directory)
         if found.scope and not found.used_in:
@@ -83,9 +86,9 @@ def scope_finding(store: Store, directory: Path) -> Finding:
 
 
 def link_scope(store: Store, directory: Path, old: str) -> tuple[str, str]:
-    """Let a directory's project, or its parent if `old` was that one's name, use an older scope; returns the two scopes.
+    """Let a directory's project, or its parent if `old` was the parent's name, use an older scope; returns both scopes.
 
-    A person decided that. Raises `InvalidInput` outside of a repository, and for a link to itself.
+    Only call it for a person's decision. Raises `InvalidInput` outside of a repository, and for a link to itself.
     """
     old = parse_scope(old)
     candidates = earlier_scopes(directory)
@@ -104,7 +107,7 @@ def separate_scope(store: Store, directory: Path) -> list[str]:
 
 
 def unlink_scope(store: Store, directory: Path) -> list[str]:
-    """Forget what was decided about a directory's project and its parents; returns the scopes that were linked."""
+    """Undo the decisions about a directory's project and its parents; returns the scopes that were linked."""
     own = {_own_scope(directory), *earlier_scopes(directory)}
     links = scope_links(store)
     store.change_state(LINKS_STATE, lambda before: {new: old for new, old in before.items() if new not in own})
@@ -112,7 +115,10 @@ def unlink_scope(store: Store, directory: Path) -> list[str]:
 
 
 def accept_place(store: Store, directory: Path) -> None:
-    """Remember that a directory's scope is used there; places that are gone are forgotten. A server serves many machines and remembers none."""
+    """Remember that a directory's scope is used there, and forget missing directories.
+
+    A server remembers none, because it serves many machines.
+    """
     from engram.store.local import has_files
 
     place = _place_of(directory)
@@ -132,13 +138,13 @@ def used_elsewhere(state: Mapping[str, object], scope: str, directory: Path) -> 
 
 
 def _used_places(state: Mapping[str, object], scope: str) -> list[str]:
-    """The directories in which a scope was used, as far as they still exist."""
+    """The directories in which a scope was used and that still exist."""
     listed = state.get(scope)
     return [one for one in listed if isinstance(one, str) and Path(one).is_dir()] if isinstance(listed, list) else []
 
 
 def _place_of(directory: Path) -> str:
-    """The directory that a repository's worktrees have in common; "" outside of any repository."""
+    """The directory that a repository's worktrees share; "" outside of any repository."""
     top = git_top(directory)
     return str(resolve_path(main_worktree(top))) if top is not None else ""
 

@@ -1,4 +1,4 @@
-"""`mem.upkeep`: maintenance of a store, the doctor's report with what it says about hooks, and the status of a store."""
+"""`mem.upkeep`: maintenance of a store, the doctor's report, and the status of a store."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,26 +26,29 @@ from engram.store.states import is_paused, set_pause
 from engram.text.display import format_count, notice
 
 NEWEST_SAMPLE = 2000
-"""How many of the newest statements are measured, and of the last decisions read."""
+"""How many of the newest statements are measured, and how many of the last decisions are read."""
 MIN_SAMPLE = 20
-"""Proposals needed to judge the pass rate, and memories without cues needed to advise `engram enrich`."""
+"""Proposals needed to judge the pass rate, and memories without cues needed to recommend `engram enrich`."""
 GATE_DAYS = 30
 MAX_SESSIONS_READ = 200
-"""How many of the last sessions' summaries the doctor reads."""
+"""How many summaries of recent sessions the doctor reads."""
 MAX_JOBS_READ = 10_000
-"""How many open jobs the doctor reads."""
+"""Maximum open jobs that the doctor reads."""
 _MAX_NAMED = 5
 FAR_FACTOR = 2.0
-"""A statement is far outside 25–60 words with less than half, or more than twice, of that."""
+"""A statement is reported if its length is less than half of 25 words, or more than twice 60."""
 
 
 DIAGNOSE_SECONDS = 10.0
-"""How long the doctor looks at the memories; reading 100,000 took 8 s on two busy cores."""
+"""How long the doctor checks the memories; reading 100,000 took 8 s on two busy cores."""
 
 
 def diagnose(store: Store, now: datetime, seconds: float = DIAGNOSE_SECONDS) -> Report:
-    """The backend's own findings, then those about ledgers, gates and memories; for the memories it takes about so many seconds."""
-    # Every verb of the command line loads this module, and only the doctor needs these.
+    """The backend's own findings, then those about ledgers, gates and memories.
+
+    Checking memories takes about `seconds` seconds.
+    """
+    # Every command of the CLI loads this module, and only the doctor needs these.
     from engram.upkeep.context_files import context_finding
     from engram.upkeep.memory_health import memory_findings
 
@@ -96,7 +99,10 @@ def _ledgers_finding(store: Store) -> Finding:
 
 
 def _gates(store: Store, now: datetime) -> Finding:
-    """How much of what nobody asked to store passes the gates; what was asked for passes most of them by right, and is only counted."""
+    """How many unrequested proposals pass the gates.
+
+    Requested memories mostly pass by design, so they are only counted.
+    """
     since = now - timedelta(days=GATE_DAYS)
     verdicts = store.verdicts(since)
     passed = sum(1 for _, outcome in verdicts if outcome in ("CREATED", "PENDING", "CONTRADICTION", "SUPERSEDED"))
@@ -118,7 +124,7 @@ def _gates(store: Store, now: datetime) -> Finding:
 
 
 def _count_learned(store: Store, since: datetime) -> int:
-    """How many of the last decisions stored what a person, a program or an agent proposed."""
+    """How many of the last decisions stored a proposal of a person, a program or an agent."""
     last = store.decisions(NEWEST_SAMPLE)
     return sum(1 for one in last if one.op == "learn" and one.at >= since and rank_of(one.actor) >= Rank.AGENT)
 
@@ -161,7 +167,7 @@ def _captures(store: Store, now: datetime) -> Finding:
 
 
 def _jobs(store: Store, now: datetime) -> Finding:
-    """Jobs that no worker has taken, and those that were given up."""
+    """Jobs that no worker has taken, and dead jobs."""
     from engram.sessions.jobs import LEASE
 
     jobs = store.list_records(Job, limit=MAX_JOBS_READ + 1)
@@ -186,7 +192,7 @@ def _jobs(store: Store, now: datetime) -> Finding:
 
 
 def _is_due(job: Job, now: datetime) -> bool:
-    """Whether a worker should have taken a job: its time has come, and no worker that is alive has it."""
+    """Whether a worker should have taken a job: it is due, and no live worker has leased it."""
     is_free = job.status == "waiting" or (job.leased_until is not None and job.leased_until <= now)
     return job.status != "dead" and is_free and job.run_after <= now
 
@@ -208,7 +214,7 @@ def _summaries(store: Store) -> Finding:
 
 
 def _other_tools(store: Store) -> list[Finding]:
-    """Advice for memories that another tool left in the store's own directory; they are never touched."""
+    """Advice about memories that another tool left in the store's own directory; they are never touched."""
     from engram.dialects.feedback_toml import is_feedback_toml
 
     home = Path(str(store.facts().get("store", "")))
@@ -229,9 +235,9 @@ def _notices(store: Store) -> Finding:
 
 
 def status(store: Store, scopes: Scopes = None) -> dict[str, Any]:
-    """What is in the store, what was injected last, how much waits for review, and how many captured turns wait to be read.
+    """The store's contents, the last injection, and the numbers of memories to review and of captured turns to read.
 
-    For a caller who sees these scopes, all of it is about them alone.
+    For a caller with scopes, everything is limited to these.
     """
     from engram.capture.buffer_state import waiting_turns
 
@@ -252,11 +258,11 @@ def status(store: Store, scopes: Scopes = None) -> dict[str, Any]:
 
 
 _OF_ANY_SCOPE = ("store", "embedder")
-"""The facts about a store that say nothing about its contents."""
+"""Facts about a store that reveal nothing about its contents."""
 
 
 def _last_injection(store: Store, scopes: Scopes) -> dict[str, Any] | None:
-    """The memories that were injected last; None where the caller sees none of them."""
+    """The memories that were injected last; None if the caller sees none of them."""
     use = store.last_use("injected")
     found = [memory for one in (use.ids if use is not None else ()) if (memory := store.get(one, scopes)) is not None]
     if use is None or (scopes is not None and not found):
@@ -280,7 +286,7 @@ class Upkeep:
     settings: Settings
 
     def sync(self) -> SyncReport:
-        """Pick up every change made to the files by hand."""
+        """Pick up all changes made to the files by hand."""
         return self.store.sync()
 
     def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
@@ -294,10 +300,11 @@ class Upkeep:
     def purge(self, ids: Sequence[str], *, actor: str = "human", scopes: Scopes = None) -> Purged:
         """Destroy memories and events, and prove it. A fact's newest remaining version becomes current again.
 
-        A memory's text is removed wherever it occurs, including the events that say it, except in other people's records. With an event, the facts derived from
-        it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them. Raises
-        `Refused`, and destroys nothing, where an agent would destroy what a person said, or rejected. `scopes`, from
-        `mem.scopes_for`, are those of a named owner, who destroys only what is theirs.
+        A memory's text is removed wherever it occurs, including the events that contain it, but not from other people's
+        records. With an event, the facts derived from it alone are destroyed; independent events and memories with the
+        same words stay, and `remaining` names them. Raises `Refused`, and destroys nothing, if an agent would destroy
+        something that a person stated or rejected. `scopes`, from `mem.scopes_for`, are those of a named owner, who can
+        destroy only their own records.
         """
         from engram.review.lineage import refuse_foreign_versions
         from engram.upkeep.purge import Purger, as_owner_sees
@@ -317,13 +324,13 @@ class Upkeep:
         return self.store.backup(Path(target).absolute(), self.clock())
 
     def fold(self) -> list[str]:
-        """Fold in every use not yet folded in, such as those of sessions that never ended."""
+        """Fold in all pending uses, such as those of sessions that never ended."""
         used = self.store.used_since(0)
         slices = (used[start : start + MEMORIES_PER_FOLD] for start in range(0, len(used), MEMORIES_PER_FOLD))
         return [memory_id for ids in slices for memory_id in fold_recorded_uses(self.store, ids, self.clock())]
 
     def prune(self, *, dry_run: bool = True) -> Pruned:
-        """Delete history older than the settings keep; a dry run only reports what would be deleted."""
+        """Delete history older than the configured retention; a dry run only reports what would be deleted."""
         settings = self.settings
         if not dry_run and settings.keep_usage_days:
             self.fold()
@@ -341,7 +348,7 @@ class Upkeep:
         return is_paused(self.store)
 
     def pause(self) -> None:
-        """Stop learning and injecting until `resume`; reading and the owner's own verbs still work."""
+        """Stop learning and injecting until `resume`; reading and explicit commands of the owner still work."""
         set_pause(self.store, True)
 
     def resume(self) -> None:
@@ -349,11 +356,11 @@ class Upkeep:
         set_pause(self.store, False)
 
     def doctor(self, *, seconds: float = DIAGNOSE_SECONDS) -> Report:
-        """What is healthy, what is not, and what to do about it; it looks at the memories for about so many seconds."""
+        """Report what is healthy, what is not, and what to do about it; checks the memories for about `seconds` seconds."""
         return diagnose(self.store, self.clock(), seconds)
 
     def status(self, *, scopes: Scopes = None) -> dict[str, Any]:
-        """The contents of the store or of these scopes, the last injection, the number of memories that lack cues, and whether it is paused."""
+        """The contents of the store or of these scopes, the last injection, how many memories lack cues, and whether it is paused."""
         from engram.capture.enrichment import count_without_cues
 
         without_cues = count_without_cues(self.store, self.clock(), scopes)
@@ -361,13 +368,13 @@ class Upkeep:
 
 
 MANY_WAITING_SESSIONS = 50
-"""So many waiting sessions mean that nothing harvests them."""
+"""This many waiting sessions mean that nothing harvests them."""
 
 _HARVEST_ADVICE = "run `engram harvest`, or `engram worker`"
 
 
 def hook_findings(home: Home | None) -> list[Finding]:
-    """The finding about hooks; none where no hook has ever run. On a server the hooks' files are in this user's home."""
+    """The finding about hooks; none if no hook has ever run. On a server, the hooks' files are in this user's home."""
     root = home.root if home is not None else expanded(default_root(), "the home").absolute()
     cache = home.cache if home is not None else expanded(default_cache(), "the cache").absolute()
     return _hook_findings(root, cache, is_server=home is None)

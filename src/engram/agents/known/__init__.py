@@ -1,1 +1,4 @@
-"""One module, or package, per coding agent. Each has one record, `AGENT`; its file name is the agent's name with `_` for `-`."""
+"""One module or package per coding agent.
+
+Each has one record, `AGENT`. The module's name is the agent's, with `_` for `-`.
+"""

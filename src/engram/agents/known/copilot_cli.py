@@ -14,7 +14,7 @@ from engram.agents.agent import (
 
 _INSTRUCTIONS = "copilot-instructions.md"
 _PRIVATE = frozenset(("logs", "session-state", "history-session-state", "installed-plugins", "pkg"))
-"""Transcripts of all projects, and what others wrote."""
+"""Transcripts of all projects, and files of other authors."""
 
 
 def _find_folder(home: Path, environment: Environment) -> Path:

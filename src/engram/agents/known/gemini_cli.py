@@ -13,7 +13,7 @@ from engram.agents.agent import (
 )
 
 _PRIVATE = frozenset(("tmp", "history", "memory", "antigravity", "antigravity-cli", "policies", "extensions"))
-"""Transcripts and snapshots of all projects, and what others wrote."""
+"""Transcripts and snapshots of all projects, and files of other authors."""
 
 
 def _find_folder(home: Path, environment: Environment) -> Path:

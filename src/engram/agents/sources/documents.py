@@ -1,4 +1,7 @@
-"""Sources and the passages they are indexed by: files with text for agents, and the instruction files of all agents with the files that they import."""
+"""Sources and the passages they are indexed by.
+
+Also finds text files for agents, such as all agents' instruction files with their imports.
+"""
 
 import os
 import re
@@ -23,45 +26,45 @@ SourceKind = Literal["auto-memory", "session", "skill", "instructions", "rule"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something to read, as it was found; `stamp` changes whenever its content does."""
+    """A file or session to read; `stamp` changes whenever its content does."""
 
     kind: SourceKind
     name: str
-    """Unique among all sources: the path of its file, or of its database and the session's id."""
+    """Unique among all sources: the path of its file, or the path of its database and the session's id."""
     path: Path
     stamp: tuple[int, ...]
     modified: datetime
     title: str = ""
-    """What it is called: the name of a skill, say; "" for a file that is named by its path."""
+    """Its name, such as a skill's; "" for a file that is named by its path."""
     session: "StoredSession | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePassage:
-    """A part of a source, as it is indexed: redacted text, and where it is."""
+    """A part of a source, as indexed: redacted text and its position."""
 
     text: str
     section: str = ""
     """The headings above it, outermost first."""
     time: datetime | None = None
-    """When it was said; None for what has no time."""
+    """When it was written; None if it has no time."""
     about: str = ""
-    """Words that it is found by, too, such as the description of its skill."""
+    """Additional search words, such as the description of its skill."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceContent:
-    """The passages of a source, and what was learned about it while it was read."""
+    """The passages of a source, and properties found while reading it."""
 
     passages: tuple[SourcePassage, ...]
     title: str = ""
     directory: str = ""
-    """The folder a session ran in; "" if it does not say, or is no session."""
+    """The folder that a session ran in; "" if it is unknown, or the source is no session."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceHit:
-    """A passage that is about a question."""
+    """A passage that matches a question."""
 
     n: int
     source: Source
@@ -71,23 +74,23 @@ class SourceHit:
 
 
 MAX_SOURCE_BYTES = 256 * 1024
-"""Bytes of a file that are read."""
+"""Maximum bytes read of a file."""
 MAX_SOURCE_FILES = 2_000
-"""Files of one kind that are looked at below one folder."""
+"""Maximum files of one kind checked below one folder."""
 MAX_SOURCE_DEPTH = 12
-"""Folders below a folder of rules or skills."""
+"""Maximum folder levels below a folder of rules or skills."""
 
 
 @dataclass(slots=True)
 class Documents:
-    """The files found so far, each once, wherever links lead to it."""
+    """The files found so far, each once, even if several links lead to it."""
 
     places: SourcePlaces
     found: list[Source] = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
 
     def add_below(self, kind: SourceKind, folder: Path, name: str) -> Path | None:
-        """Add a file below a folder if it exists, links lead where they may and it is new; returns its real path."""
+        """Add a file below a folder if it exists, is new, and links stay within bounds; returns its real path."""
         target = self.places.find_real(folder, name)
         return Path(target) if target and self.add(kind, FoundFile(str(folder / name), target)) else None
 
@@ -117,18 +120,21 @@ class FoundFile(NamedTuple):
 
 
 def read_text(path: Path) -> str:
-    """The beginning of a file, by its real path; "" if it cannot be read. Bytes that are no UTF-8 are replaced."""
+    """The beginning of a file, by its real path; "" if it cannot be read. Bytes that are not UTF-8 are replaced."""
     try:
         with reading_real(path) as file:
             data = file.read(MAX_SOURCE_BYTES + 1)
     except OSError:
         return ""
-    # As "utf-8-sig" decodes it, which is a module of its own to load.
+    # This decodes like "utf-8-sig", which would load a module of its own.
     return _whole_lines(data).decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """A file's beginning up to the last line end within the limit, else the last space: half a secret would not be recognised as one."""
+    """Cut a file's beginning at the last line end within the limit, else at the last space.
+
+    Half a secret would not be recognised as one.
+    """
     if len(data) <= MAX_SOURCE_BYTES:
         return data
     cut = data[:MAX_SOURCE_BYTES]
@@ -136,7 +142,7 @@ def _whole_lines(data: bytes) -> bytes:
 
 
 def files_below(places: SourcePlaces, folder: Path, name: str, ending: str) -> Iterator[FoundFile]:
-    """The files below `folder / name` whose name has this ending, in order; a linked folder is entered once, if its link may lead there."""
+    """The files below `folder / name` with this suffix, in order; a linked folder is entered once, if its target is allowed."""
     real = places.find_real(folder, name)
     entered = set[str]()
     waiting, left = [(str(folder / name), real, 0)] if real else [], MAX_SOURCE_FILES
@@ -163,7 +169,7 @@ def files_below(places: SourcePlaces, folder: Path, name: str, ending: str) -> I
 
 
 def folders_in(folder: str) -> list[str]:
-    """The folders in a folder, by name; those behind links, too."""
+    """The folders in a folder, by name, including linked ones."""
     return [entry.path for entry in _entries(folder) if _is_folder(entry)]
 
 
@@ -183,12 +189,12 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 MAX_IMPORT_HOPS = 5
-"""Imports of imports that are followed, as agents do."""
+"""Maximum depth of imports within imports, as in agents."""
 MAX_IMPORTS = 200
 MAX_IMPORT_CHARS = 1_000
-"""Characters of an imported path; no file has a longer one."""
+"""Maximum characters of an imported path; file systems have no longer ones."""
 MAX_PUNCTUATION = 8
-"""Characters of punctuation behind a path that may belong to the sentence around it."""
+"""Maximum punctuation characters after a path that may belong to the sentence around it."""
 _IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
 _FENCED = lazy_pattern(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _ITEM = lazy_pattern(r" {0,3}(?:[-*+]|\d{1,9}[.)])\s")
@@ -196,7 +202,7 @@ _PUNCTUATION = ".,;:!?'\"*_>]}`"
 
 
 def find_instructions(documents: Documents) -> None:
-    """Add the instructions that apply in the directory, nearest first, then the user's and the managed ones, and their imports."""
+    """Add the instructions for the directory with their imports, nearest first, then the user's and the managed ones."""
     places, agents = documents.places, all_agents()
     named = dict.fromkeys(name for agent in agents for name in agent.instructions.up_the_tree)
     of_users = {places.user_folder(agent) for agent in agents}
@@ -204,7 +210,7 @@ def find_instructions(documents: Documents) -> None:
         at_root = [name for agent in agents for name in agent.instructions.at_root] if folder == places.top else []
         for name in (*named, *at_root):
             path = folder / name
-            # A folder of settings in the home is the user's, or nobody's.
+            # A settings folder in the home is the user's, not a project's.
             is_here = path.parent == folder or (folder != places.home and path.parent not in of_users)
             if is_here and is_own(path, places):
                 _add_with_imports(documents, folder, name)
@@ -217,7 +223,7 @@ def find_instructions(documents: Documents) -> None:
 
 
 def is_own(path: Path, places: SourcePlaces) -> bool:
-    """Whether a file exists and may speak here: above the project it must belong to the user or the administrator."""
+    """Whether a file exists and is trusted here: above the project, it must belong to the user or the administrator."""
     try:
         owner = path.stat().st_uid
     except OSError:
@@ -226,7 +232,7 @@ def is_own(path: Path, places: SourcePlaces) -> bool:
 
 
 def _add_with_imports(documents: Documents, folder: Path, name: str) -> None:
-    """Add a file and what it imports, hop by hop; every file once, so that a cycle ends."""
+    """Add a file and its imports, level by level; every file once, so that cycles end."""
     target = documents.add_below("instructions", folder, name)
     waiting = [(target, folder / name)] if target is not None else []
     left = MAX_IMPORTS
@@ -242,7 +248,7 @@ def _add_with_imports(documents: Documents, folder: Path, name: str) -> None:
 
 
 def imports_of(text: str) -> Iterator[str]:
-    """The paths that a text imports, as written; those in code are only shown, and those in comments hidden."""
+    """The paths that a text imports, as written; paths in code or comments are not imports."""
     prose = "".join(_outside_indented_code(_FENCED.sub("", text)))
     plain = strip_comments(strip_code_spans(prose), unclosed=True)
     wanted = dict.fromkeys(found[1].replace("\\ ", " ") for found in _IMPORT.finditer(plain))
@@ -250,7 +256,10 @@ def imports_of(text: str) -> Iterator[str]:
 
 
 def _outside_indented_code(text: str) -> Iterator[str]:
-    """The lines that are no indented code: such a block follows a blank line or a heading, and in a list an indent only continues an item."""
+    """The lines outside of indented code.
+
+    Such a block follows a blank line or a heading; in a list, an indent only continues an item.
+    """
     may_begin, in_list = True, False
     for line in text.splitlines(keepends=True):
         if not line.strip():
@@ -267,9 +276,9 @@ def _outside_indented_code(text: str) -> Iterator[str]:
 
 
 def _import_of(wanted: str, folders: tuple[Path, Path], places: SourcePlaces) -> FoundFile | None:
-    """The file that an import names and that may be read; with trailing punctuation of the sentence around it, or without.
+    """The file that an import names, if it may be read, with or without trailing punctuation of the sentence around it.
 
-    `folders` are that of the importing file as it is named, and its real one, which decides what may be read.
+    `folders` are the importing file's folder as named, and the real one, which decides what may be read.
     """
     for _ in range(MAX_PUNCTUATION + 1):
         for path in _candidates(wanted, folders, places):

@@ -1,4 +1,4 @@
-"""The header of a rule or a skill, and the globs in it: `*`, `?`, `[…]`, `**` over folders, and braces."""
+"""The header of a rule or a skill, and its globs: `*`, `?`, `[…]`, `**` over folders, and braces."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from engram.model.lazy import lazy_pattern
 from engram.readers.data import split_frontmatter
 
 MAX_ALTERNATIVES = 64
-"""Patterns that the braces of one glob may stand for."""
+"""Maximum patterns that the braces of one glob expand to."""
 MAX_GLOB_CHARS = 1_000
 """A longer glob is ignored."""
 FOLDERS = "**"
 
 
 def expand_glob(pattern: str) -> list[str]:
-    """The patterns without braces that a pattern stands for: `*.{ts,tsx}` is `*.ts` and `*.tsx`."""
+    """Expand the braces of a pattern: `*.{ts,tsx}` becomes `*.ts` and `*.tsx`."""
     waiting, done = [pattern], list[str]()
     while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
         one = waiting.pop(0)
@@ -33,7 +33,7 @@ def expand_glob(pattern: str) -> list[str]:
 
 
 def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
-    """Where the first pair of braces with a comma is, and its alternatives."""
+    """The position of the first pair of braces with a comma, and its alternatives."""
     first: tuple[int, int, list[int]] | None = None
     opened: list[list[int]] = []
     for at, char in enumerate(pattern):
@@ -53,7 +53,7 @@ def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
 
 
 def _split_alternatives(pattern: str) -> list[str] | None:
-    """For a `**` inside a name, as in `src/**.ts`, the two patterns it stands for: in this folder, and in one below."""
+    """Split a `**` inside a name, as in `src/**.ts`, into two patterns: for this folder, and for folders below it."""
     folders = pattern.split("/")
     for number, name in enumerate(folders):
         if FOLDERS in name and name != FOLDERS:
@@ -68,12 +68,11 @@ def _split_alternatives(pattern: str) -> list[str] | None:
 
 @lru_cache(maxsize=512)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """One pattern that `expand_glob` returned, for a path relative to the project with `/` between its parts.
+    """Compile a pattern from `expand_glob`, for paths relative to the project with `/` between their parts.
 
-    What follows a `*` or `**` is looked for at the first place that fits, and nowhere else unless it is the last: so a
-    path is never tried in all the ways in which several stars could share it.
-
-    A repository's globs are somebody else's: the pattern of each one looks at a path once, whatever it repeats.
+    The text after a `*` or `**` is matched at its first possible place only, unless it is the last: this avoids
+    backtracking over several stars. A repository's globs are untrusted, so a pattern must match in a single pass over
+    the path.
     """
     pattern = pattern.strip().removeprefix("./").removeprefix("/")
     blocks = _blocks(pattern.split("/"))
@@ -87,7 +86,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 def _blocks(folders: Sequence[str]) -> list[list[str]]:
-    """The names between the `**` of a pattern."""
+    """The names between each `**` of a pattern."""
     blocks: list[list[str]] = [[]]
     for is_any, names in groupby(folders, FOLDERS.__eq__):
         blocks += [[]] if is_any else ()
@@ -131,25 +130,25 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def fixed_folder(pattern: str) -> str:
-    """The folder at the beginning of a pattern without braces that has no wildcards; "" for none."""
+    """The leading folder of a pattern without braces, up to the first wildcard; "" if there is none."""
     parts = pattern.strip().removeprefix("./").removeprefix("/").split("/")[:-1]
     fixed = next((at for at, part in enumerate(parts) if re.search(r"[*?\[{]", part)), len(parts))
     return "/".join(parts[:fixed])
 
 
 MAX_GLOBS = 200
-"""Globs of one rule."""
+"""Maximum globs of one rule."""
 
 _FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
 _PATHS = lazy_pattern(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
 _NO_GLOB = lazy_pattern(r"[-+.\d]+|true|false|null|~|.*:\s.*", re.IGNORECASE)
-"""Numbers and the like: what YAML takes for something else than a text."""
+"""Numbers and other values that YAML does not read as text."""
 _ITEM = lazy_pattern(r"\n[ \t]*+-[ \t]++")
 _COMMA_OR_BRACE = lazy_pattern(r"[{},\n]")
 
 
 def header_of(text: str) -> Mapping[str, Any]:
-    """The fields of a file's header; where it is no YAML, its plain lines; empty if it has none."""
+    """The fields of a file's header; for invalid YAML, its plain lines; empty if there is no header."""
     parts = split_frontmatter(text)
     if parts is None:
         return {}
@@ -171,9 +170,9 @@ def body_of(text: str) -> str:
 
 
 def globs_of(text: str) -> list[str]:
-    """The globs in the field `paths` of a rule's header; none where it holds something else, so that a mistake hides no rule.
+    """The globs in the field `paths` of a rule's header; none if the field is something else, so that a mistake hides no rule.
 
-    People write them unquoted, which YAML would not read: `- **/*.ts`.
+    People write them unquoted, which is invalid YAML: `- **/*.ts`.
     """
     parts = split_frontmatter(text)
     found = _PATHS.search(parts.head) if parts is not None else None
@@ -189,7 +188,7 @@ def globs_of(text: str) -> list[str]:
 
 
 def _split_at_commas(text: str) -> list[str]:
-    """The parts of a list with commas; one inside braces on a line belongs to a glob."""
+    """Split a list at commas, except at those inside braces, which belong to a glob."""
     parts, end, in_braces = list[str](), len(text), False
     for sign in reversed(list(_COMMA_OR_BRACE.finditer(text))):
         if sign[0] == "," and not in_braces:
@@ -201,6 +200,6 @@ def _split_at_commas(text: str) -> list[str]:
 
 
 def text_field(header: Mapping[str, Any], name: str) -> str:
-    """A field on one line; "" if it is no text."""
+    """A field as one line; "" if it is not text."""
     value = header.get(name)
     return " ".join(value.split()) if isinstance(value, str) else ""

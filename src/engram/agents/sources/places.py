@@ -1,4 +1,7 @@
-"""Where sources are: the project, its worktrees, and the folders of coding agents; and `FileAccess.may_read`, the one check of which files may be read."""
+"""Locations of sources: the project, its worktrees, and the folders of coding agents.
+
+`FileAccess.may_read` is the only check of which files may be read.
+"""
 
 import os
 import stat
@@ -15,7 +18,7 @@ from engram.readers.data import MAX_SETTINGS_BYTES, parse_json_object
 from engram.store.scopes import git_folder, git_top, is_submodule_of, main_worktree, resolve_path, worktrees
 
 TEXT_SUFFIXES = (".md", ".markdown", ".mdx", ".txt")
-"""Endings of files that the user's own files may name outside of a repository."""
+"""Suffixes of files that the user's own files may import from outside of a repository."""
 _PRIVATE_NAME = lazy_pattern(
     r"/(?:\.git|\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.docker|\.netrc|\.npmrc|\.pypirc|\.pgpass|\.git-credentials"
     r"|\.claude\.json[^/]*|\.credentials\.json|\.env(?:rc|\.[^/]*)?|id_(?:rsa|dsa|ecdsa|ed25519)|[^/]*\.(?:pem|key|p12|pfx|kdbx))(?:/|\Z)"
@@ -23,33 +26,33 @@ _PRIVATE_NAME = lazy_pattern(
 
 
 def has_private_name(path: str) -> bool:
-    """Whether a path, from the folder in which it may be read, names credentials or git's own files."""
+    """Whether a path, relative to its allowed folder, names credentials or git's own files."""
     return _PRIVATE_NAME.search(path.lower()) is not None
 
 
 def is_below(path: str, root: str) -> bool:
-    """Whether a real path is a folder or in it."""
+    """Whether a real path is a folder or inside it."""
     return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
 @dataclass(frozen=True)
 class AgentFolder:
-    """The folder of the user's settings and instructions for an agent."""
+    """An agent's folder of the user's settings and instructions."""
 
     path: str
     managed: str
-    """That of the organisation; "" if the agent knows none."""
+    """The folder of the organisation; "" if the agent has none."""
     private: frozenset[str]
-    """Names in it that nothing may name."""
+    """Names in it that no file may import."""
     foreign: Mapping[str, int]
-    """Folders in it with files of others, and how many folders below them a boundary is."""
+    """Folders in it with files of other authors, and how many levels below each a boundary is."""
 
     def is_own_file(self, path: str) -> bool:
         """Whether a file is the user's or the organisation's own."""
         return is_below(path, self.path) or bool(self.managed and is_below(path, self.managed))
 
     def boundary(self, folder: str) -> str:
-        """The folder of others that a folder is in; "" for none."""
+        """The boundary around a folder with files of other authors; "" for none."""
         for name, depth in self.foreign.items():
             top = f"{self.path}/{name}"
             if folder != top and is_below(folder, top):
@@ -61,12 +64,12 @@ class AgentFolder:
 class FileAccess:
     """The boundaries between a project, the user's files and those of others, as real paths.
 
-    A repository may come from anyone. What one of its files names, by an import or a link, must be in the same
-    repository. A plugin and a working directory without a repository are treated alike. Only the user's own files
-    outside of any repository may name files of the user's configuration, and never transcripts, histories, credentials
-    or another project's files.
+    A repository may come from anyone. A file that it imports or links to must be in the same repository. A plugin, and
+    a working directory without a repository, are treated the same way. Only the user's own files outside of any
+    repository may import files of the user's configuration, but never transcripts, histories, credentials or another
+    project's files.
 
-    All paths are real ones: links are resolved before the check, and a checked file is opened without following links.
+    All paths are real: links are resolved before the check, and a checked file is opened without following links.
     """
 
     project: str
@@ -75,7 +78,7 @@ class FileAccess:
     folders: tuple[AgentFolder, ...]
 
     def may_read(self, folder: str, target: str) -> bool:
-        """Whether a file in a folder may have a target shown, by an import, or by a link that is in the folder."""
+        """Whether a file in a folder may show a target, by an import or by a link in that folder."""
         if self._is_private(folder, target):
             return False
         root = self._boundary(folder)
@@ -86,7 +89,7 @@ class FileAccess:
         return self._is_users(folder, target)
 
     def repository(self, path: str) -> str:
-        """The root of the repository that a path is in; "" for none, and for the user's own in which home or configuration is."""
+        """The root of a path's repository; "" for none, and for the user's own repository with the home or configuration in it."""
         at = path
         while at not in ("", "/", self.home):
             if at in self._tops:
@@ -103,15 +106,15 @@ class FileAccess:
 
     @cached_property
     def _tops(self) -> dict[str, str]:
-        """What `repository` has answered, by path."""
+        """The cached results of `repository`, by path."""
         return {}
 
     def _is_of_user(self, top: str) -> bool:
-        """Whether a repository is the user's own, of their configuration, and not one that they work in."""
+        """Whether a repository is the user's own, with their configuration, not a project."""
         return top != self.project and any(is_below(known.path, top) for known in self.folders)
 
     def _boundary(self, folder: str) -> str:
-        """The folder that files of a folder may name nothing outside of; "" for files of the user."""
+        """The folder outside of which files of a folder may not import; "" for files of the user."""
         if top := self.repository(folder):
             return top
         if top := next(filter(None, (known.boundary(folder) for known in self.folders)), ""):
@@ -121,16 +124,16 @@ class FileAccess:
         return self.project if is_below(folder, self.project) else ""
 
     def _is_inside(self, root: str, target: str) -> bool:
-        """Whether a file is in the folder and the repository that a boundary is the root of."""
+        """Whether a file is in the boundary's folder and in its repository."""
         top = self.repository(target)
         if not top and is_below(target, self.home) and not is_below(root, self.home):
-            return False  # the home is in the repository, but not of it
+            return False  # The home is inside the repository, but does not belong to it.
         if not top or top == root:
             return is_below(target, root)
         return _shared_folder(top) == _shared_folder(root) or is_submodule_of(Path(top), Path(root))
 
     def _is_users(self, folder: str, target: str) -> bool:
-        """Whether a file outside of any repository is one that the user's own files may name: text, and not hidden."""
+        """Whether a file outside of any repository may be imported by the user's own files: text, and not hidden."""
         if not target.lower().endswith(TEXT_SUFFIXES) and not Path(target).is_dir():
             return False
         own = [known for known in self.folders if known.is_own_file(folder)]
@@ -143,12 +146,12 @@ class FileAccess:
         return base != "/" and is_below(target, base) and "/." not in target[len(base) :]
 
     def _is_private(self, folder: str, target: str) -> bool:
-        """Whether nothing may name a file: credentials, and what agents keep about sessions and other projects."""
+        """Whether no file may import this one: credentials, and agents' files about sessions and other projects."""
         for known in self.folders:
             if is_below(target, known.path):
                 kept = target[len(known.path) + 1 :].split("/")[0]
                 private = f"{known.path}/{kept}"
-                # The files of one project's memory may name each other.
+                # The files of one project's memory may import each other.
                 if kept in known.private and not (folder.startswith(f"{private}/") and is_below(target, folder)):
                     return True
         common = os.path.commonpath((folder, target))
@@ -156,7 +159,7 @@ class FileAccess:
 
 
 def _shared_folder(top: str) -> str:
-    """The git folder that the worktrees of a repository share; the root itself without one."""
+    """The git folder that a repository's worktrees share; the root itself if there is none."""
     found = git_folder(Path(top))
     return str(resolve_path(found)) if found is not None else top
 
@@ -166,13 +169,13 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class SourcePlaces:
-    """The folders in which a project's sources are looked for."""
+    """The folders to search for a project's sources."""
 
     directory: Path
-    """Where the agent works."""
+    """The agent's working directory."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     managed: Mapping[str, Path] = field(default_factory=dict)
-    """Folders of an organisation's instructions and settings, by agent, instead of the usual ones."""
+    """An organisation's folders of instructions and settings, by agent, instead of the usual ones."""
 
     @cached_property
     def home(self) -> Path:
@@ -181,7 +184,7 @@ class SourcePlaces:
 
     @cached_property
     def top(self) -> Path:
-        """The root of the project: of the repository, else the directory itself."""
+        """The root of the project: the repository's root, else the directory itself."""
         return git_top(self.directory, self.home) or self.directory.absolute()
 
     @cached_property
@@ -191,13 +194,13 @@ class SourcePlaces:
 
     @cached_property
     def roots(self) -> tuple[Path, ...]:
-        """The roots of the project: this worktree, the main one and the others, as they are named and resolved."""
+        """The roots of the project: this worktree, the main one and the others, both as named and resolved."""
         named = (self.top, self.main, *worktrees(self.main))
         return tuple(dict.fromkeys(one for path in named for one in (path, resolve_path(path))))
 
     @cached_property
     def access(self) -> FileAccess:
-        """Which files may have which others shown."""
+        """The rules for which files may show which others."""
         folders = [self._agent_folder(agent) for agent in all_agents() if agent.instructions.of_user]
         return FileAccess(real_folder(str(self.top)), real_folder(str(self.home)), tuple(folders))
 
@@ -207,21 +210,21 @@ class SourcePlaces:
         return AgentFolder(path, real_folder(str(managed)) if managed is not None else "", known.private, known.foreign)
 
     def upwards(self) -> Iterator[Path]:
-        """The directory and every folder above it, nearest first; where it is reached through links, as it is named."""
+        """The directory and every folder above it, nearest first; as named if it is reached through links."""
         at = self.directory.absolute()
         yield from (at, *at.parents)
 
     def user_folder(self, agent: CodingAgent) -> Path:
-        """The folder of the user's settings and instructions for an agent."""
+        """An agent's folder of the user's settings and instructions."""
         return agent.folder.find(self.home, self.environment)
 
     def managed_folder(self, agent: CodingAgent) -> Path | None:
-        """The folder of an organisation's settings and instructions for an agent."""
+        """An agent's folder of an organisation's settings and instructions."""
         find = agent.folder.find_managed
         return self.managed.get(agent.name) or (find() if find is not None else None)
 
     def make_once(self, make: "Callable[[SourcePlaces], Made]") -> "Made":
-        """What a function makes of these places; made once."""
+        """A function's result for these places, computed once."""
         if make not in self._results:
             self._results[make] = make(self)
         made: Made = self._results[make]
@@ -229,7 +232,7 @@ class SourcePlaces:
 
     @cached_property
     def _results(self) -> dict[Any, Any]:
-        """What `make_once` has made."""
+        """The results of `make_once`."""
         return {}
 
     def is_in_project(self, directory: str) -> bool:
@@ -241,11 +244,11 @@ class SourcePlaces:
 
     @cached_property
     def _answers(self) -> dict[str, bool]:
-        """What `is_in_project` has answered: the sessions of a project ran in few folders."""
+        """The cached results of `is_in_project`; a project's sessions ran in few folders."""
         return {}
 
     def find_real(self, folder: Path, name: str) -> str:
-        """The real path of a file or folder below a folder; "" if there is none, or a link on the way leads where it may not."""
+        """The real path of a file or folder below a folder; "" if it does not exist or a link on the way leads out of bounds."""
         at = real_folder(str(folder))
         for part in name.split("/"):
             path = f"{at.rstrip('/')}/{part}"
@@ -258,7 +261,10 @@ class SourcePlaces:
 
 @lru_cache(maxsize=4096)
 def real_folder(path: str) -> str:
-    """Where a folder really is. Remembered, also for those above it: nearly all files are asked for with their neighbours."""
+    """The real path of a folder.
+
+    Results for it and its parents are cached, because most lookups are for neighbouring files.
+    """
     above, _, name = path.rpartition("/")
     if not above or name in ("", ".", "..") or is_link(path):
         return os.path.realpath(path)
@@ -274,7 +280,7 @@ def is_link(path: str) -> bool:
 
 
 def real_file(path: str) -> str:
-    """Where a plain file really is, "" if there is none there."""
+    """The real path of a plain file; "" if there is none."""
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
@@ -287,7 +293,7 @@ def real_file(path: str) -> str:
 
 
 def settings_of(path: Path) -> Mapping[str, Any]:
-    """A settings file; empty if there is none, or it has no JSON object."""
+    """A settings file's data; empty if the file is missing or is not a JSON object."""
     try:
         with reading(path) as file:
             return parse_json_object(file.read(MAX_SETTINGS_BYTES))

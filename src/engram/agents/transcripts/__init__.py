@@ -1,1 +1,1 @@
-"""Sessions of coding agents, read into one form."""
+"""Sessions of coding agents, read into a common form."""

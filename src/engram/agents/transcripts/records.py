@@ -1,4 +1,8 @@
-"""Reads the records of transcripts that other programs write: JSON lines as a stream from an offset, the parts of a record, and what an agent adds to a person's turns."""
+"""Reads the records of transcripts that other programs write.
+
+JSON lines are streamed from an offset; helpers read the parts of a record and remove what an agent adds to a person's
+turns.
+"""
 
 import os
 import re
@@ -14,12 +18,12 @@ from engram.model.lazy import dataclass
 from engram.readers.data import end_of_blank, parse_json_at
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""Bytes; a longer line is passed over, since it would have to be held in memory."""
+"""Maximum bytes of a line; a longer one is skipped, since it would have to be loaded into memory."""
 _BUFFER = 1024 * 1024
 
 
 class JsonLine(NamedTuple):
-    """A record and the positions in the file where it begins and where the next one does."""
+    """A record, its start in the file, and the start of the next one."""
 
     record: dict[str, Any]
     start: int
@@ -28,21 +32,24 @@ class JsonLine(NamedTuple):
 
 @dataclass(slots=True)
 class LineReader:
-    """The records of one file that matter, and what was wrong with the others."""
+    """Reads the relevant records of one file, and collects problems with the others."""
 
     path: Path
     matters: Callable[[bytes], bool]
-    """A cheap test of a line's bytes; what fails it is not parsed."""
+    """A cheap test of a line's bytes; lines that fail it are not parsed."""
     position: int = 0
-    """How far the file is read: the end of the last whole line."""
+    """How far the file has been read: the end of the last complete line."""
     size: int = 0
-    """Bytes that were read."""
+    """Bytes read."""
     _unreadable: int = 0
     _oversized: int = 0
     _garbled: int = 0
 
     def lines(self, start: int = 0) -> Iterator[JsonLine]:
-        """The records from an offset, which is the beginning of a line. Raises `OSError` if the file cannot be read."""
+        """The records from an offset, which must be the beginning of a line.
+
+        Raises `OSError` if the file cannot be read.
+        """
         with os.fdopen(open_plain(self.path, os.O_RDONLY), "rb", buffering=_BUFFER) as file:
             file.seek(start)
             self.position = start
@@ -62,7 +69,7 @@ class LineReader:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read, each kind with its number."""
+        """The kinds of lines that could not be read, with their counts."""
         found = (
             (self._unreadable, "is not JSON and was skipped", "are not JSON and were skipped"),
             (self._oversized, f"is longer than {MAX_LINE_BYTES >> 20} MiB and was skipped", f"are longer than {MAX_LINE_BYTES >> 20} MiB and were skipped"),
@@ -75,7 +82,7 @@ class LineReader:
         ]
 
     def _pass_over(self, file: BinaryIO, position: int) -> bool:
-        """Skip the rest of an oversized line; False if the file ends before it does."""
+        """Skip the rest of an oversized line; False if the file ends first."""
         while data := file.readline(MAX_LINE_BYTES):
             self.size += len(data)
             position += len(data)
@@ -86,7 +93,7 @@ class LineReader:
         return False
 
     def _records(self, data: bytes) -> list[dict[str, Any]]:
-        """The record of a line; several if the newline between them was lost. An unfinished last line has none."""
+        """The record of a line; several if the newline between them was lost; none for an unfinished last line."""
         try:
             text = data.decode()
         except UnicodeDecodeError:
@@ -106,7 +113,7 @@ class LineReader:
 
 
 def line_start(path: Path, before: int, back: int) -> int:
-    """The beginning of a line up to `back` bytes before an offset; the offset itself if there is no line between."""
+    """The start of a line at most `back` bytes before an offset; the offset itself if there is none."""
     first = max(0, before - back)
     if not first:
         return 0
@@ -124,21 +131,24 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4095
 
 
 def text_of(content: Any) -> str:
-    """The text of a message, its text blocks one below the other; other blocks are left out."""
+    """The text of a message: its text blocks, one below the other, without other blocks."""
     if isinstance(content, str):
         return content
     return "\n".join(_texts(content))
 
 
 def results_of(content: Any) -> Iterator[str]:
-    """What tools returned in a message, each result as one text, whether it is a text or a list of blocks."""
+    """The results of tools in a message, each as one text, whether it is a text or a list of blocks."""
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "tool_result":
             yield text_of(block.get("content"))
 
 
 def moment(given: Any) -> datetime | None:
-    """A time as text (ISO 8601) or in milliseconds; None if it is neither, or so near the calendar's ends that some zone has no date for it."""
+    """Parse a time from text (ISO 8601) or milliseconds.
+
+    None if it is neither, or so close to the calendar's limits that some time zone has no date for it.
+    """
     try:
         if isinstance(given, str):
             found = datetime.fromisoformat(given)
@@ -153,19 +163,19 @@ def moment(given: Any) -> datetime | None:
 
 
 def milliseconds(given: Any) -> int:
-    """A time in milliseconds since 1970; 0 if it is none."""
+    """A time in milliseconds since 1970; 0 if it is not a time."""
     found = moment(given)
     return round(found.timestamp() * 1000) if found is not None else 0
 
 
 def key_of(given: Any, otherwise: str) -> str:
-    """The id of a record, or what takes its place where it has none that can be stored."""
+    """The id of a record, or a substitute if it has none that can be stored."""
     usable = isinstance(given, str) and 0 < len(given) <= _LONGEST_KEY and given.isprintable()
     return given if usable else otherwise
 
 
 def folder_of(given: Any) -> str:
-    """The path of a folder; "" if it is none that a file system could have."""
+    """The path of a folder; "" if no file system could have it."""
     if not isinstance(given, str) or "\0" in given:
         return ""
     name = given.encode("utf-8", "replace")
@@ -195,7 +205,7 @@ class _Boilerplate:
 
 
 def typed_text(content: str) -> str:
-    """What the person typed of a turn; "" if nothing of it."""
+    """The part of a turn that the person typed; "" if there is none."""
     known = _boilerplate()
     text = content.strip()
     if "<" in text:
@@ -219,7 +229,7 @@ def _inside(text: str, name: str) -> Iterator[str]:
 
 
 def read_sections(file: Path) -> dict[str, list[str]]:
-    """The lines of a data file by section; one that starts with `;;` is a comment."""
+    """The lines of a data file by section; a line that starts with `;;` is a comment."""
     found: dict[str, list[str]] = {}
     section: list[str] = []
     for line in file.read_text("utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""The sessions of coding agents and the conversations in them, in the one form that every reader yields; and where the stores of sessions are."""
+"""Sessions of coding agents, in the common form that every reader returns, and where they are stored."""
 
 import os
 import stat
@@ -20,26 +20,29 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class TranscriptTurn:
-    """One turn. Only what the user says is read for facts; the rest explains what it refers to."""
+    """One turn. Facts are derived only from the user's text; the rest provides context."""
 
     role: Role
     content: str
     at: datetime | None
-    """When it was said; None if the transcript does not say."""
+    """The time of the turn; None if the transcript has none."""
     key: str
     """Unique in its session, and the same each time the transcript is read."""
     position: int = 0
-    """How far the transcript is read with this turn; a reader can go on from there. 0 if it cannot."""
+    """The position up to which the transcript has been read, from which a reader can resume. 0 if it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A session and its turns, in order. `turns` may be read only once: a long transcript is never held in memory."""
+    """A session and its turns, in order.
+
+    `turns` can be read only once, because a long transcript is never in memory as a whole.
+    """
 
     harness: str
     """claude-code, codex, opencode, or the name of a chat export's format."""
     project: str
-    """The project's name, as it is shown in a memory's source."""
+    """The project's name, as shown in a memory's source."""
     directory: str
     """The absolute path of the folder the agent worked in; "" if there was none."""
     session: str
@@ -47,13 +50,13 @@ class Transcript:
     """The file it was read from."""
     turns: Iterable[TranscriptTurn]
     remote: str = ""
-    """The address of the repository, if the transcript names it; the folder may be gone by now."""
+    """The address of the repository, if the transcript has it; the folder may no longer exist."""
     start: int = 0
-    """Turns up to this position were harvested before; they only explain what the others refer to."""
+    """Turns up to this position were harvested before; they only provide context for the others."""
 
     @property
     def source(self) -> str:
-        """The source of what is said in it: `harness:<harness>:<project>`."""
+        """The source of its memories: `harness:<harness>:<project>`."""
         return (
             f"harness:{self.harness}:{safe_word(self.project[:_LONGEST_NAME])}"
             if self.project
@@ -63,24 +66,24 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session in an agent's own store, before it is read."""
+    """A session in an agent's own store, not yet read."""
 
     harness: str
     name: str
-    """Names it among all sessions of the agent: the path of its file, or of its database and its id."""
+    """Identifies it among all sessions of the agent: the path of its file, or the path of its database and its id."""
     path: Path
     stamp: tuple[int, ...]
-    """What changes whenever it does: of a file its size, the times of its content and of its inode, and the inode."""
+    """Changes whenever the session does: for a file, its size, the times of its content and inode, and the inode."""
     modified: datetime
     directory: str = ""
-    """The folder the agent worked in, if that is known before it is read."""
+    """The folder that the agent worked in, if it is known before reading."""
     grows: bool = True
-    """Whether it is a file to which lines are appended, so that reading can go on from an offset."""
+    """Whether it is a file to which lines are appended, so that reading can resume from an offset."""
 
 
 @dataclass(slots=True)
 class Problems:
-    """What could not be read, each with the file and the reason."""
+    """Files that could not be read, with the reasons."""
 
     found: list[str] = field(default_factory=list)
 
@@ -90,26 +93,26 @@ class Problems:
 
 
 def problem_of(error: Exception) -> str:
-    """Why something could not be read: an `OSError` by its reason, an error that nobody expected also by its kind."""
+    """Why something could not be read: an `OSError` by its reason, an unexpected error also by its type."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return str(error) if isinstance(error, EngramError) else f"it could not be read ({type(error).__name__}: {error})"
 
 
 class ReadProgress(Protocol):
-    """How far a session is read; it moves on while its turns are."""
+    """How far a session has been read; it advances as its turns are read."""
 
     @property
     def position(self) -> int:
-        """Where reading goes on the next time."""
+        """Where reading resumes the next time."""
 
     @property
     def size(self) -> int:
-        """Bytes that were read."""
+        """Bytes read."""
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read so far."""
+        """Problems found so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +130,17 @@ class Reader(Protocol):
         """The sessions below a folder, in any order."""
 
     def read(self, session: StoredSession, start: int) -> Reading:
-        """The session; its turns up to `start` only explain the others. Raises `OSError` if it cannot be read."""
+        """A session; turns up to `start` only provide context. Raises `OSError` if it cannot be read."""
 
 
 def directory_in(reader: Reader, session: StoredSession) -> str:
-    """The folder that a session ran in, from its opening; "" if it does not say. Raises `OSError` if it cannot be read."""
+    """The folder that a session ran in, from its opening; "" if unknown. Raises `OSError` if it cannot be read."""
     size = session.stamp[0] if session.grows else 0
     return session.directory or reader.read(session, size).transcript.directory
 
 
 def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Problems) -> StoredSession | None:
-    """A session's file. None, and reported, if it cannot be read or is a symbolic link out of the folder."""
+    """A session's file. None, with a report, if it cannot be read or is a symbolic link out of the folder."""
     path = os.fspath(entry)
     try:
         found = os.lstat(path)
@@ -155,12 +158,12 @@ def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Probl
 
 
 def time_of(nanoseconds: int) -> datetime:
-    """The time of a file; 1970 for one that no calendar has."""
+    """The modification time of a file; 1970 if the calendar cannot represent it."""
     return moment(nanoseconds / 1e6) or datetime.fromtimestamp(0, UTC)
 
 
 def entries(folder: Path, problems: Problems, wanted: Callable[["os.DirEntry[str]"], bool]) -> list["os.DirEntry[str]"]:
-    """The entries of a folder that are wanted, by name; none if there is no such folder."""
+    """The matching entries of a folder, by name; none if the folder does not exist."""
     try:
         with os.scandir(folder) as found:
             return sorted(filter(wanted, found), key=lambda entry: entry.name)
@@ -172,26 +175,26 @@ def entries(folder: Path, problems: Problems, wanted: Callable[["os.DirEntry[str
 
 
 _OPENING = 64 * 1024
-"""Bytes of a file by which the agent that wrote it is recognised."""
+"""Bytes of a file in which its agent is recognised."""
 
 
 def default_root(agent: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """Where an agent keeps its sessions: as its own variable says, else the usual folder."""
+    """Where an agent keeps its sessions: the folder in its own variable, else the usual one."""
     return session_store(agent).find_root(home_of(environment), environment)
 
 
 def reader_of(agent: str) -> Reader:
-    """The reader of an agent's sessions. Raises `InvalidInput` for an agent without any that can be read."""
+    """The reader of an agent's sessions. Raises `InvalidInput` for an agent without readable sessions."""
     return session_store(agent).make_reader()
 
 
 def directory_of(session: StoredSession) -> str:
-    """The folder that a session ran in; "" if it does not say. Raises `OSError` if it cannot be read."""
+    """The folder that a session ran in; "" if unknown. Raises `OSError` if it cannot be read."""
     return directory_in(reader_of(session.harness), session)
 
 
 def detect_agents(path: Path) -> tuple[str, ...]:
-    """The agents whose sessions a folder or a file has; none if that is not clear."""
+    """The agents whose sessions are in a folder or a file; none if that is unclear."""
     if path.is_file():
         return tuple(filter(None, [_find_writer(path.resolve())]))
     names = {entry.name for entry in entries(path, Problems(), lambda _: True)}
@@ -201,7 +204,7 @@ def detect_agents(path: Path) -> tuple[str, ...]:
 
 
 def _find_writer(path: Path) -> str:
-    """The agent that wrote a file; "" for one that cannot be read, which its reader reports."""
+    """The agent that wrote a file; "" for an unreadable file, which its reader reports."""
     try:
         return find_writer(path)
     except OSError:
@@ -209,7 +212,7 @@ def _find_writer(path: Path) -> str:
 
 
 def find_writer(path: Path) -> str:
-    """The agent that wrote a file, by its first records; "" if that is not clear. Raises `OSError` if it cannot be read."""
+    """The agent that wrote a file, by its first records; "" if unclear. Raises `OSError` if it cannot be read."""
     with reading(path) as file:
         opening = file.read(_OPENING)
     stores = [(agent.name, agent.sessions) for agent in agents_with_sessions() if agent.sessions is not None]
@@ -217,7 +220,7 @@ def find_writer(path: Path) -> str:
         if store.signature and opening.startswith(store.signature):
             return name
     for line in opening.splitlines():
-        # What a record quotes comes after its own first key.
+        # Quoted text in a record comes after the record's own first key.
         places = [(at, name) for name, store in stores for mark in store.marks if (at := line.find(mark)) >= 0]
         if places:
             return min(places)[1]

@@ -1,1 +1,1 @@
-"""Engram's entry in the configuration files of coding agents: written, removed and checked."""
+"""Writes, removes and checks Engram's entry in the configuration files of coding agents."""

@@ -1,6 +1,6 @@
-"""Changing one member of a JSON file with comments, and nothing else: every other byte stays as it is.
+"""Changes one member of a JSON file with comments; every other byte stays as it is.
 
-The text is scanned once for the members of its objects. Comments and commas at the end of a list are allowed, as editors write them.
+The text is scanned once for the members of its objects. Comments and trailing commas are allowed.
 """
 
 import json
@@ -20,13 +20,13 @@ _REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*(?=\r?\n))")
 """A comment after a member, up to the end of the line."""
 _COMMENT = re.compile(r"//|/\*")
 _LINE_COMMENT = re.compile(r"(?>[\s,]+|//[^\n]*\n|/\*.*?\*/)*+//[^\n]*", re.DOTALL)
-"""Blanks and comments that end in a comment up to the end of the line."""
+"""Blanks and comments, of which the last is a comment up to the end of the line."""
 _LINE_END = re.compile(r"[ \t]*\r?\n")
 
 
 @dataclass(slots=True)
 class JsonValue:
-    """A value of a text, where it is, and if it is an object, its members."""
+    """A value in a text, its position and, for an object, its members."""
 
     start: int
     end: int
@@ -36,14 +36,14 @@ class JsonValue:
 
 @dataclass(slots=True)
 class JsonMember:
-    """A member of an object: where its key begins, and its value."""
+    """A member of an object: the position of its key, and its value."""
 
     start: int
     value: JsonValue
 
 
 def parse(text: str) -> JsonValue:
-    """The value of a text. Raises `InvalidInput`, naming the line, for one that is not JSON with comments."""
+    """Parse a text. Raises `InvalidInput`, naming the line, if it is not JSON with comments."""
     scanner = _Scanner(text)
     found = scanner.value(_skip(text, 0), 0)
     if _skip(text, found.end) != len(text):
@@ -52,7 +52,7 @@ def parse(text: str) -> JsonValue:
 
 
 def with_member(text: str, path: Sequence[str], data: Any) -> str:
-    """The text with the member at a path of keys set; objects on the way are made. An empty text is an empty object."""
+    """The text with the member at a path of keys set; missing objects are created. An empty text is an empty object."""
     if not text.strip(" \t\r\n\ufeff"):
         text = "{}\n"
     here, depth = parse(text), 0
@@ -74,7 +74,7 @@ def with_member(text: str, path: Sequence[str], data: Any) -> str:
 
 
 def with_member_of(text: str, path: Sequence[str], other: str) -> str:
-    """The text with its member at a path as another text has it, comments included; both have one."""
+    """The text with its member at a path replaced by another text's, comments included; both must have it."""
     place, wanted = parse(text), parse(other)
     for key in path:
         place, wanted = place.members[key].value, wanted.members[key].value
@@ -82,9 +82,9 @@ def with_member_of(text: str, path: Sequence[str], other: str) -> str:
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
-    """The text without the member at a path, and without the objects that are empty then; unchanged if it is not there.
+    """The text without the member at a path, and without objects that become empty; unchanged if the member is missing.
 
-    An object with a comment stays: somebody wrote it.
+    An object with a comment stays, because somebody wrote the comment.
     """
     is_emptied = False
     while path:
@@ -117,7 +117,7 @@ def _add_member(text: str, owner: JsonValue, key: str, data: Any, depth: int, in
     comma = ","
     if text[after : after + 1] == ",":
         last, comma, member = after + 1, "", f"{member},"
-    # A comment on the same line is about the member before.
+    # A comment on the same line belongs to the member before it.
     rest = _REMARK.match(text, last)
     end = rest.end() if rest else last
     return f"{text[:last]}{comma}{text[last:end]}{member}{text[end:]}"
@@ -161,7 +161,7 @@ def _skip(text: str, place: int) -> int:
 
 
 class _Scanner:
-    """Reads values and remembers where they are."""
+    """Reads values and records their positions."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -171,7 +171,7 @@ class _Scanner:
         raise InvalidInput(f"line {line} is not valid JSON")
 
     def value(self, place: int, depth: int) -> JsonValue:
-        """The value that begins at a place."""
+        """The value at a position."""
         if depth > MAX_DEPTH:
             self.fail(place)
         match self.text[place : place + 1]:
@@ -207,7 +207,7 @@ class _Scanner:
         return found
 
     def _array(self, start: int, depth: int) -> JsonValue:
-        # No member of a list is ever changed, so the fast parser may read one that has no comments.
+        # Members of a list are never changed, so the fast parser can read a list without comments.
         with suppress(UnreadableData):
             data, end = parse_json_at(self.text, start)
             return JsonValue(start, end, data)
@@ -221,7 +221,7 @@ class _Scanner:
         return found
 
     def _next(self, place: int, closing: str) -> int:
-        """Where the next member begins, or the closing bracket is."""
+        """The position of the next member or of the closing bracket."""
         place = _skip(self.text, place)
         mark = self.text[place : place + 1]
         if mark == ",":

@@ -1,4 +1,4 @@
-"""Wiring a coding agent: how it starts Engram's server, and Engram's entry in its configuration file, added or removed with a backup."""
+"""Registers Engram's server with a coding agent: adds or removes its entry in the configuration file, with a backup."""
 
 import difflib
 import os
@@ -21,13 +21,13 @@ from engram.model.lazy import dataclass
 SERVER = "engram"
 """The name of the entry."""
 STORE_VARIABLES = ("ENGRAM_HOME", "ENGRAM_CACHE", "ENGRAM_URL", "ENGRAM_TENANT")
-"""Environment variables that decide which store a server opens."""
+"""Environment variables that determine which store a server opens."""
 SAFE_PATH = "PYTHONSAFEPATH"
-"""The environment variable that does what Python's `-P` does: modules are not looked for in the working directory."""
+"""The environment variable with the effect of Python's `-P`: modules are not imported from the working directory."""
 _MODULES = (("-m", "engram", "mcp"), ("-m", "engram.mcp"))
-"""Arguments with which Python starts the server."""
+"""Python's arguments that start the server."""
 _SAFE = (("-P",), ("-I",))
-"""Options of Python without which `-m` looks for modules in the working directory first."""
+"""Python's options without which `-m` looks for modules in the working directory first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ServerCommand:
     arguments: tuple[str, ...] = ("mcp",)
     environment: Mapping[str, str] | None = None
     passed_on: tuple[str, ...] = ()
-    """Names of further variables that the agent passes on; few agents have such a list."""
+    """Names of further variables that the agent passes on; few agents support such a list."""
 
     @property
     def words(self) -> list[str]:
@@ -47,19 +47,19 @@ class ServerCommand:
 
     @property
     def is_engram(self) -> bool:
-        """Whether it is this program's own server, in whatever environment."""
+        """Whether it starts this program's own server, in any environment."""
         if self.arguments == ("mcp",):
             return Path(self.command).name == SERVER
         return self.arguments in _MODULES or (self.arguments[:1] in _SAFE and self.arguments[1:] in _MODULES)
 
     @property
     def runs_working_directory(self) -> bool:
-        """Whether Python looks for modules in the directory in which the agent works, so that a clone can replace any of them."""
+        """Whether Python looks for modules in the agent's working directory, so that a clone could replace any of them."""
         return self.arguments in _MODULES and not (self.environment or {}).get(SAFE_PATH)
 
 
 def server_command(*, is_shared: bool, is_desktop: bool, environment: Mapping[str, str] | None = None) -> ServerCommand:
-    """How to start this program's server. A project's file names it as everybody calls it; the user's own, so that it is found.
+    """The command that starts this program's server: by its usual name in a project's file, by its path in the user's.
 
     A desktop application has a shorter `PATH` than the shell in which `engram` was found, so it gets the full path.
     """
@@ -75,9 +75,9 @@ def server_command(*, is_shared: bool, is_desktop: bool, environment: Mapping[st
 def store_environment(
     home: Path | None, *, is_shared: bool, around: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], str]:
-    """The variables that make a server open the store in use here, and a warning about those that must not be written to its file.
+    """The variables that make a server open the current store, and a warning about those that must not be written to its file.
 
-    An agent may not pass on what is set in this shell. The given home takes the place of all of it.
+    An agent may not pass on variables of this shell. A given home replaces all of them.
     """
     if home is not None:
         return {"ENGRAM_HOME": str(expand_home(home, "--home").absolute())}, ""
@@ -101,25 +101,25 @@ _PASSWORD = (
 
 
 def _has_password(url: str) -> bool:
-    """Whether a server's URL may contain one; in doubt it does."""
+    """Whether a server's URL may contain a password; true if unclear."""
     plain = unquote(url)
     return ":" in plain.partition("://")[2].rpartition("@")[0] or "password" in plain.lower()
 
 
 _ADDRESSES = ("url", "serverUrl", "httpUrl")
-"""Keys of an entry whose server runs elsewhere; with a command next to them no client would know which one to take."""
+"""Keys of an entry for a remote server; with an additional command, the entry would be ambiguous."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file in which an agent looks for servers."""
+    """A file that configures an agent's servers."""
 
     agent: CodingAgent
     path: Path
     is_shared: bool
     """Whether it is part of a project, and so may be committed."""
     own_folders: int = 0
-    """How many of the folders above it are the agent's own, and go with the file if nothing else is in them."""
+    """How many of the folders above it belong to the agent, and are deleted with the file if they are empty."""
 
     @property
     def _form(self) -> EntryForm:
@@ -130,19 +130,19 @@ class ConfigFile:
         return self._form.syntax == "toml"
 
     def parse(self, text: str) -> dict[str, Any]:
-        """The data of its text. Raises `InvalidInput` where it cannot be read."""
+        """Parse its text. Raises `InvalidInput` if it cannot be read."""
         data = toml_table.parse(text) if self._is_toml else jsonc.parse(text).data if text.strip() else {}
         if not isinstance(data, dict):
             raise InvalidInput("it does not contain a JSON object")
         return data
 
     def place(self, data: Mapping[str, Any]) -> tuple[str, ...]:
-        """The keys under which the entry is."""
+        """The keys that lead to the entry."""
         find = self._form.find_servers
         return (*(find(data) if find is not None else (self._form.servers,)), SERVER)
 
     def entry(self, server: ServerCommand) -> dict[str, Any]:
-        """The entry, as this agent writes it."""
+        """The entry, in this agent's form."""
         form, environment = self._form, dict(server.environment or {})
         entry: dict[str, Any] = {"type": form.type} if form.type else {}
         if form.has_one_command:
@@ -152,14 +152,14 @@ class ConfigFile:
         return entry | ({form.environment: environment} if environment else {})
 
     def entry_in(self, data: Mapping[str, Any]) -> Any:
-        """What the file has as Engram's entry; None if it has none."""
+        """Engram's entry in the file; None if it has none."""
         found: Any = data
         for key in self.place(data):
             found = found.get(key) if isinstance(found, dict) else None
         return found
 
     def server_in(self, data: Mapping[str, Any]) -> ServerCommand | None:
-        """The server that the file names as Engram's; None if it names none that can be read."""
+        """The server in Engram's entry; None if the file has no readable one."""
         found = self.entry_in(data)
         if not isinstance(found, dict):
             return None
@@ -175,9 +175,9 @@ class ConfigFile:
         )  # fmt: skip
 
     def environment_of(self, server: ServerCommand, around: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The environment in which the agent starts a server, as far as this one tells.
+        """The environment in which the agent starts a server, as far as it can be derived from this one.
 
-        A desktop application does not have what somebody set in a shell.
+        A desktop application does not have variables that were set in a shell.
         """
         known, passed = self.agent.configuration, dict(around)
         if known.passed_on is not None:
@@ -187,7 +187,10 @@ class ConfigFile:
         return {**passed, **(server.environment or {})}
 
     def with_entry(self, text: str, server: ServerCommand) -> str:
-        """The text with the entry; checked: everything else says what it said. Keys and comments that the user added to theirs stay."""
+        """The text with the entry, keeping keys and comments that the user added to it.
+
+        The result is checked: all other data is unchanged.
+        """
         data = self.parse(text)
         place, entry, known = self.place(data), self.entry(server), self.entry_in(data)
         if not isinstance(known, dict):
@@ -203,7 +206,7 @@ class ConfigFile:
         return self._check_result(self._with_values(text, place, known, wanted), _place_entry(data, place, wanted))
 
     def _with_values(self, text: str, place: Sequence[str], known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-        """The text with the values of a table that differ, each set where it is."""
+        """The text with the differing values of a table set in place."""
         for key, value in wanted.items():
             path, before = (*place, key), known.get(key)
             if value == before:
@@ -216,7 +219,10 @@ class ConfigFile:
         return text
 
     def with_entry_of(self, text: str, other: str) -> str:
-        """The text with its entry as another text of this file has it; checked likewise. Raises `InvalidInput` if that has none there."""
+        """The text with its entry replaced by the one in another text of this file, and checked.
+
+        Raises `InvalidInput` if that has none.
+        """
         data, others = self.parse(text), self.parse(other)
         place, entry = self.place(data), self.entry_in(others)
         if entry is None or place != self.place(others):
@@ -225,11 +231,11 @@ class ConfigFile:
         return self._check_result(change(text, place, other), _place_entry(data, place, entry))
 
     def is_blank(self, text: str) -> bool:
-        """Whether a text says nothing, not even in a comment: no settings at all."""
+        """Whether a text has no settings and no comments."""
         return "".join(text.split()) in ("", "{}")
 
     def without_entry(self, text: str) -> str:
-        """The text without the entry; checked likewise."""
+        """The text without the entry, checked as in `with_entry`."""
         data = self.parse(text)
         change = toml_table.without_table if self._is_toml else jsonc.without_member
         return self._check_result(change(text, self.place(data)), _remove_entry(data, self.place(data)))
@@ -263,7 +269,7 @@ def _place_entry(data: Mapping[str, Any], place: Sequence[str], entry: Mapping[s
 
 
 def _without_empty(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data without empty tables: a file may name one explicitly or not."""
+    """The data without empty tables, which a file may or may not write explicitly."""
     kept = {key: _without_empty(value) if isinstance(value, dict) else value for key, value in data.items()}
     return {key: value for key, value in kept.items() if value != {}}
 
@@ -279,28 +285,28 @@ def _remove_entry(data: Mapping[str, Any], place: Sequence[str]) -> dict[str, An
 
 
 BACKUP = ".engram-backup"
-"""The suffix of the copy of a file as it was before the first change."""
+"""The suffix of the copy of a file from before the first change."""
 MAX_AGENT_CONFIG_BYTES = 64 * 1024 * 1024
-"""Bytes of a file; some agents keep the history of prompts in the same one."""
+"""Maximum bytes of a file; some agents keep the history of prompts in the same one."""
 _SERVERS_OF = {"zed": "context_servers"}
-"""The key under which other clients have their servers, where it is not `mcpServers`."""
+"""The key of other clients' tables of servers, if it is not `mcpServers`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WiringChange:
-    """What became of a configuration file, or would become of it."""
+    """The change to a configuration file, done or planned."""
 
     path: Path
     diff: str
     """Empty if nothing changes."""
     backup: Path | None = None
-    """The copy of the file as it was; None if there was none, or it is not needed any more."""
+    """The copy of the original file; None if there was no file, or the copy is no longer needed."""
     is_removed: bool = False
-    """Whether the file went with its entry, since nothing else was in it."""
+    """Whether the file was deleted with its entry, because nothing else was in it."""
 
 
 def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) -> WiringChange:
-    """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
+    """Add or renew the entry. Raises `Refused`, and writes nothing, if the file cannot be read or changed safely."""
     try:
         file = read_config(config)
         text = _change_text(config, lambda: config.with_entry(file.text, server))
@@ -317,9 +323,9 @@ def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) ->
 
 
 def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
-    """Remove the entry, or bring back the one that the user had. Raises `Refused` for an entry that `wire` did not write.
+    """Remove the entry, or restore the user's previous one. Raises `Refused` for an entry that `wire` did not write.
 
-    The file goes if the entry is all there was; the backup goes when the file is as it was again.
+    The file is deleted if it contains only the entry; the backup is deleted once the file is in its original state.
     """
     file = read_config(config)
     if not file.exists:
@@ -343,7 +349,7 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
 
 
 def _remove_server(config: ConfigFile, text: str, earlier: str | None) -> str:
-    """The text without the entry, or with the one that the user had before it."""
+    """The text without the entry, or with the user's previous one."""
     data = config.parse(text)
     if config.entry_in(data) is None:
         return text
@@ -353,7 +359,8 @@ def _remove_server(config: ConfigFile, text: str, earlier: str | None) -> str:
     if earlier is None or _has_engram(config, earlier):
         return config.without_entry(text)
     try:
-        # The earlier text has what removing the entry cannot know: an empty object, blank lines, a last line without its end.
+        # The original text has details that removing the entry cannot restore: an empty object, blank lines, a
+        # missing final newline.
         if config.with_entry(earlier, server) == text:
             return earlier
         return config.with_entry_of(text, earlier)
@@ -362,7 +369,10 @@ def _remove_server(config: ConfigFile, text: str, earlier: str | None) -> str:
 
 
 def _needs_backup(config: ConfigFile, text: str, backup: Path) -> bool:
-    """Whether to copy the file: always before the first change, later only if the copy is gone and the file has more than the entry."""
+    """Whether to copy the file first: always before the first change.
+
+    Later, only if the copy is gone and the file has more than the entry.
+    """
     if not _has_engram(config, text):
         return True
     return (backup.is_symlink() or not backup.exists()) and not _is_only_entry(config, text)
@@ -382,7 +392,7 @@ def _is_only_entry(config: ConfigFile, text: str) -> bool:
 
 
 def _has_more(config: ConfigFile, earlier: str | None) -> bool:
-    """Whether the file had more than an entry of Engram before the first change."""
+    """Whether the file had more than Engram's entry before the first change."""
     return earlier is not None and not _is_only_entry(config, earlier)
 
 
@@ -391,7 +401,7 @@ def _find_backup(backup: Path) -> Path | None:
 
 
 def _backup_text(config: ConfigFile, file: UserFile, backup: Path) -> str | None:
-    """The text before the first change; None if there is no backup that can be read."""
+    """The text before the first change; None if there is no readable backup."""
     if backup.is_symlink() or not backup.is_file():
         return None
     try:
@@ -403,7 +413,7 @@ def _backup_text(config: ConfigFile, file: UserFile, backup: Path) -> str | None
 
 
 def _remove(config: ConfigFile, file: UserFile) -> None:
-    """Delete the file, and the agent's folders that are empty then."""
+    """Delete the file, and the agent's folders that become empty."""
     if not remove_user_file(file):
         raise Refused(f"{config.path} is being changed by another program; close it and try again")
     with suppress(OSError):
@@ -412,7 +422,7 @@ def _remove(config: ConfigFile, file: UserFile) -> None:
 
 
 def generic_entry(client: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The entry that another client reads; many of them are desktop applications."""
+    """The entry for any other client; many of these are desktop applications."""
     server = server_command(is_shared=False, is_desktop=True, environment=environment)
     entry: dict[str, Any] = {"command": server.command, "args": list(server.arguments)}
     return {
@@ -421,8 +431,8 @@ def generic_entry(client: str, environment: Mapping[str, str] | None = None) -> 
 
 
 def read_config(config: ConfigFile) -> UserFile:
-    """The file as it is. Raises `Refused` for one that is no text of reasonable size, or leads out of its repository."""
-    # People keep their settings in a folder of their own, behind a link: the file it leads to is theirs as well.
+    """The current content of the file. Raises `Refused` if it is too large, not text, or links out of its repository."""
+    # Some people link their settings to a folder of their own; the target is theirs, too.
     try:
         path = config.path.resolve() if not config.is_shared else config.path
     except (RuntimeError, OSError):
@@ -442,7 +452,7 @@ def _change_text(config: ConfigFile, change: Any) -> str:
 
 @contextmanager
 def _name_file_in_errors(config: ConfigFile) -> Iterator[None]:
-    """Name the file in an error of the system's, which would name a temporary one."""
+    """Name the file in a system error, which would otherwise name a temporary one."""
     try:
         yield
     except OSError as error:
@@ -465,7 +475,7 @@ def _copy(file: UserFile, backup: Path) -> None:
 
 
 def _diff(before: str, after: str, path: Path) -> str:
-    """The change as a unified diff; settings around it may contain keys, so secrets are redacted."""
+    """The change as a unified diff, with secrets redacted, because nearby settings may contain keys."""
     from engram.gates.secrets.scan import redact
 
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm="", n=2)

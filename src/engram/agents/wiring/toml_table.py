@@ -1,4 +1,4 @@
-"""Changing one table of a TOML file, and nothing else: every other byte stays as it is."""
+"""Changes one table of a TOML file; every other byte stays as it is."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from engram.readers.data import parse_toml
 
 _HEADER = re.compile(r"[ \t]*\[")
 MAX_HASHES = 50
-"""`#` in a value that may begin a comment; each is tried."""
+"""How many `#` in a value may begin a comment; each is tried."""
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The data of a text. Raises `InvalidInput`, naming the line, for one that is not TOML."""
+    """Parse a text. Raises `InvalidInput`, naming the line, if it is not TOML."""
     try:
         return parse_toml(text)
     except UnreadableData as error:
@@ -25,7 +25,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def with_table(text: str, path: Sequence[str], data: Mapping[str, Any]) -> str:
-    """The text with a new table at its end."""
+    """The text with a new table appended."""
     newline = _newline(text)
     written = newline.join([f"[{'.'.join(map(_key, path))}]", *(_assignment(*item) for item in data.items())]) + newline
     before = text if not text or text.endswith("\n") else text + newline
@@ -33,9 +33,9 @@ def with_table(text: str, path: Sequence[str], data: Mapping[str, Any]) -> str:
 
 
 def with_value(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with a key of a table set, where it is or after the table's last key; comments stay.
+    """The text with a key of a table set in place, or added after the table's last key; comments stay.
 
-    Raises `InvalidInput` for a table that has no header of its own.
+    Raises `InvalidInput` for a table without its own header.
     """
     *table, key = path
     lines = text.splitlines(keepends=True)
@@ -54,12 +54,15 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def has_header(text: str, path: Sequence[str]) -> bool:
-    """Whether a table has a header of its own."""
+    """Whether a table has its own header."""
     return any(found == list(path) for _, found in _headers(text.splitlines(keepends=True)))
 
 
 def with_table_of(text: str, path: Sequence[str], other: str) -> str:
-    """The text with its table at a path as another text has it, comments included. Raises `InvalidInput` if one of them has none."""
+    """The text with its table at a path replaced by another text's, comments included.
+
+    Raises `InvalidInput` if one of them has none.
+    """
     lines, others = text.splitlines(keepends=True), other.splitlines(keepends=True)
     place, wanted = _place(lines, path), _place(others, path)
     if place is None or wanted is None:
@@ -70,7 +73,7 @@ def with_table_of(text: str, path: Sequence[str], other: str) -> str:
 
 
 def without_table(text: str, path: Sequence[str]) -> str:
-    """The text without the table at a path and the tables below it; unchanged if it is not there."""
+    """The text without the table at a path and the tables below it; unchanged if it is missing."""
     lines = text.splitlines(keepends=True)
     place = _place(lines, path)
     if place is None:
@@ -86,12 +89,12 @@ def _newline(text: str) -> str:
 
 
 def _headers(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """The lines that are headers, and the path that each names."""
+    """The header lines, and the path that each names."""
     return [(number, _header(line)) for number, line in enumerate(lines) if _HEADER.match(line)]
 
 
 def _statements(lines: Sequence[str], start: int, stop: int) -> dict[str, tuple[int, int]]:
-    """The keys of a table, and where each with its value begins and ends: a value may go on for several lines."""
+    """The keys of a table, and where each statement begins and ends; a value may span several lines."""
     found: dict[str, tuple[int, int]] = {}
     end = start
     while end < stop:
@@ -111,7 +114,7 @@ def _is_toml(text: str) -> bool:
 
 
 def _remark(statement: str) -> str:
-    """The comment after a key and its value, with the blanks before it and the end of the line."""
+    """The comment after a key and its value, with the blanks before it and the line end."""
     hashes = islice(re.finditer(r"(?<![ \t])[ \t]*+#", statement), MAX_HASHES)
     remarks = (found.start() for found in hashes if _is_toml(statement[: found.start()]))
     return statement[next(remarks, len(statement.rstrip("\r\n"))) :]
@@ -126,15 +129,15 @@ def _place(lines: Sequence[str], path: Sequence[str]) -> range | None:
     later = [number for number, header in headers if number > own[0] and header[: len(path)] != list(path)]
     stop = later[0] if later else len(lines)
     while not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#"):
-        stop -= 1  # an empty line or a comment before the next table belongs to that one
+        stop -= 1  # An empty line or a comment before the next table belongs to that table.
     while not later and stop < len(lines) and lines[stop].strip():
-        stop += 1  # where no table follows, a comment without an empty line before it belongs to this one
+        stop += 1  # If no table follows, a comment without an empty line before it belongs to this table.
     blank = stop < len(lines) and not lines[stop].strip()
     return range(own[0], stop + 1 if blank else stop)
 
 
 def _header(line: str) -> list[str]:
-    """The path that a header names; [] for what is none."""
+    """The path in a header line; [] if the line is not a header."""
     try:
         found: Any = parse_toml(line)
     except UnreadableData:
@@ -155,7 +158,7 @@ def _assignment(key: str, value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """A text, a number, a truth value, a date, or a list or table of these, as TOML writes them; JSON's strings are TOML's."""
+    """A value as TOML: text, number, boolean, date, or a list or table of these. JSON strings are valid TOML."""
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A text file that belongs to the user: read with its encoding, and replaced in one step with its mode, owner and attributes kept."""
+"""Reads a user's text file with its encoding, and replaces it atomically, keeping its mode, owner and attributes."""
 
 import codecs
 import contextlib
@@ -13,10 +13,10 @@ from engram.model.lazy import dataclass
 from engram.store.scopes import repository_of
 
 MAX_USER_FILE_BYTES = 4 * 1024 * 1024
-"""Bytes; an instruction file that agents read whole is far smaller."""
+"""Maximum bytes; an instruction file that agents read as a whole is far smaller."""
 NEW_FILE_MODE = 0o666
 """The mode of a new file, before the umask."""
-# The mark of UTF-32 begins with that of UTF-16.
+# The byte order mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -28,12 +28,12 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class UserFile:
-    """A file as it was read. A file that does not exist yet has no `status`."""
+    """A file as read. A file that does not exist yet has no `status`."""
 
     name: Path
-    """As the caller named it, absolute."""
+    """The path from the caller, made absolute."""
     path: Path
-    """Where its content is, with links resolved."""
+    """The path of its content, with links resolved."""
     text: str = ""
     encoding: str = "utf-8"
     mark: bytes = b""
@@ -46,9 +46,10 @@ class UserFile:
 
 
 def read_user_file(path: Path, largest: int = MAX_USER_FILE_BYTES) -> UserFile:
-    """Read a file. Raises `Refused` for a link out of the repository, and for what is not a text file of reasonable size.
+    """Read a file. Raises `Refused` for a link out of the repository, and unless it is a text file of reasonable size.
 
-    What a killed run left next to it is removed first: it may quote memories, and a second name of the file would be refused.
+    Leftovers of a killed run are removed first: they may quote memories, and a second link to the file would be
+    refused.
     """
     name = path.expanduser().absolute()
     place = _follow_links(name)
@@ -80,10 +81,10 @@ def read_user_file(path: Path, largest: int = MAX_USER_FILE_BYTES) -> UserFile:
 
 
 def _follow_links(name: Path) -> Path:
-    """The path without links. Raises `Refused` where it leads out of the file's repository, or folder if it is in none."""
+    """Resolve links. Raises `Refused` for a link out of the file's repository, or out of its folder if it is in none."""
     try:
         place = name.resolve()
-    except (RuntimeError, OSError):  # which of the two depends on the version of Python
+    except (RuntimeError, OSError):  # Which of the two depends on the Python version.
         raise Refused(f"{name} is a symbolic link that leads back to itself; nothing was written") from None
     around = repository_of(name.parent) or name.parent
     root = around.resolve()
@@ -97,9 +98,9 @@ def _follow_links(name: Path) -> Path:
 
 
 def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE_MODE) -> bool:
-    """Replace the content in one step; False if somebody else changed the file since it was read, and nothing was written.
+    """Replace the content atomically; False, with nothing written, if somebody else changed the file since it was read.
 
-    A file that does not exist yet gets `new_mode`, less the umask.
+    A new file gets `new_mode`, less the umask.
     """
     if file.status is not None and not os.access(file.path, os.W_OK):
         raise Refused(f"{file.name} is write-protected; nothing was written")
@@ -120,12 +121,12 @@ def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE_MODE) 
 
 
 def _name_new_file(fresh: str, path: Path) -> bool:
-    """Give a new file its name; False if somebody has just created a file of that name."""
+    """Give a new file its name; False if somebody else has just created a file with that name."""
     try:
-        os.link(fresh, path)  # unlike a rename, it replaces nothing
+        os.link(fresh, path)  # Unlike a rename, a link replaces nothing.
     except FileExistsError:
         return False
-    except OSError:  # a file system without links
+    except OSError:  # A file system without hard links.
         Path(fresh).rename(path)
     sync_path(path.parent)
     return True
@@ -151,7 +152,7 @@ def _is_unchanged(file: UserFile) -> bool:
 
 
 def _keep_attributes(path: Path, fresh: str, status: os.stat_result) -> None:
-    """Give the new file the owner, mode and extended attributes of the old one, as far as this user may."""
+    """Copy the owner, mode and extended attributes of the old file to the new one, as far as this user may."""
     with contextlib.suppress(PermissionError):
         os.chown(fresh, status.st_uid, status.st_gid)
     Path(fresh).chmod(stat.S_IMODE(status.st_mode))

@@ -1,4 +1,4 @@
-"""What the doctor says about wired coding agents: each server that their files name is started as an agent would, and asked for its tools."""
+"""The doctor's check of wired coding agents: starts each configured server as the agent would, and lists its tools."""
 
 import errno
 import json
@@ -34,7 +34,7 @@ from engram.readers.data import parse_json
 PROBE_SECONDS = 10.0
 """Seconds a server has to answer; some clients wait no longer."""
 _FAREWELL = 2.0
-"""Seconds it has to end by itself once its stdin is closed."""
+"""Seconds a server has to exit after its stdin is closed."""
 _PROTOCOL = "2025-06-18"
 _ABOUT = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": {"name": "engram doctor", "version": "1"}}
 _CALLS: tuple[dict[str, Any], ...] = (
@@ -45,16 +45,16 @@ _CALLS: tuple[dict[str, Any], ...] = (
 _LONGEST_ANSWER = 4 * 1024 * 1024
 _LONGEST_REASON = 200
 _STDERR_READ = 8192
-"""Bytes at the end of stderr that are looked at: enough to recognize a secret that begins before the part that is shown."""
+"""Bytes read at the end of stderr, enough to recognize a secret that begins before the part that is shown."""
 _DIRECTORY = "/"
-"""Where the server is started: the directory of the caller may be a clone, and code may be loaded from there."""
+"""Where the server is started. The caller's directory may be a clone from which code could be loaded."""
 
 
 def ask_tools(words: Sequence[str], environment: Mapping[str, str], patience: float = PROBE_SECONDS) -> str:
-    """Start a server and ask for its tools: their number as digits, else what went wrong. No process is left behind."""
+    """Start a server and list its tools: returns their number as digits, or the problem. Leaves no process behind."""
     with tempfile.TemporaryFile() as stderr:
         try:
-            # In a session of its own, so that what a wrapper script starts can be ended with it.
+            # A separate session, so that processes started by a wrapper script can be ended with it.
             started = subprocess.Popen(
                 list(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, bufsize=0,
                 env={**environment, SAFE_PATH: "1"}, cwd=_DIRECTORY, start_new_session=True,
@@ -80,7 +80,7 @@ def _start_error(error: OSError | ValueError) -> str:
 
 def _tools(started: "subprocess.Popen[bytes]", stderr: IO[bytes], patience: float) -> str:
     assert started.stdin is not None
-    with suppress(BrokenPipeError):  # it has ended already; why, its stderr says
+    with suppress(BrokenPipeError):  # The server has exited; its stderr has the reason.
         started.stdin.write(b"".join(json.dumps(call).encode() + b"\n" for call in _CALLS))
     try:
         for line in _lines(started, patience):
@@ -97,7 +97,7 @@ def _tools(started: "subprocess.Popen[bytes]", stderr: IO[bytes], patience: floa
 
 
 def _lines(started: "subprocess.Popen[bytes]", patience: float) -> Iterator[bytes]:
-    """What the server writes, line by line. Raises `TimeoutError` if it neither writes nor ends in time."""
+    """The server's output, line by line. Raises `TimeoutError` if it neither writes nor exits in time."""
     assert started.stdout is not None
     until, rest = time.monotonic() + patience, b""
     with selectors.DefaultSelector() as selector:
@@ -118,7 +118,7 @@ def _lines(started: "subprocess.Popen[bytes]", patience: float) -> Iterator[byte
 
 
 def _answer_in(line: bytes) -> str | None:
-    """What a line says about the tools: their number, or what is wrong; None if it is about something else."""
+    """A line's answer about the tools: their number, or the problem; None if it is about something else."""
     try:
         answer = parse_json(line, characters="repaired")
     except UnreadableData:
@@ -138,7 +138,7 @@ def _answer_in(line: bytes) -> str | None:
 
 
 def _end(started: "subprocess.Popen[bytes]") -> None:
-    """Let it end by itself, then kill whatever is left of it."""
+    """Let the server exit by itself, then kill all remaining processes."""
     assert started.stdin is not None
     started.stdin.close()
     with suppress(subprocess.TimeoutExpired):
@@ -147,15 +147,15 @@ def _end(started: "subprocess.Popen[bytes]") -> None:
 
 
 def _kill(started: "subprocess.Popen[bytes]") -> None:
-    """Kill it and everything that it started."""
-    with suppress(ProcessLookupError, PermissionError):  # nothing is left of it
+    """Kill the server and all processes that it started."""
+    with suppress(ProcessLookupError, PermissionError):  # No process is left.
         os.killpg(started.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         started.wait(_FAREWELL)
 
 
 def _reason(stderr: IO[bytes]) -> str:
-    """The end of what it wrote to stderr, as it may be shown."""
+    """The end of its stderr, safe to show."""
     size = stderr.seek(0, os.SEEK_END)
     stderr.seek(max(0, size - _STDERR_READ))
     told = _show_end(stderr.read().decode("utf-8", "replace"))
@@ -175,7 +175,7 @@ _LONGEST_COMMAND = 200
 
 
 def wiring_finding(project: Path | None, *, patience: float = PROBE_SECONDS) -> Finding | None:
-    """Whether the servers that agents are told to start answer; None if no agent names one."""
+    """Whether the servers that agents are configured to start answer; None if no agent has one."""
     probe = _Probe(patience)
     found = [*_files(project, probe), *_plugins(probe)]
     if not found:
@@ -188,14 +188,14 @@ def wiring_finding(project: Path | None, *, patience: float = PROBE_SECONDS) -> 
 
 
 class _Probe:
-    """Asks each server once, however many files name it."""
+    """Asks each server once, even if several files name it."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._answers: dict[tuple[object, ...], str] = {}
 
     def answer(self, server: ServerCommand, environment: dict[str, str]) -> str:
-        """How many tools the server lists, as digits; else what is wrong."""
+        """How many tools the server lists, as digits, or the problem."""
         key = (*server.words, *sorted(environment.items()))
         if key not in self._answers:
             is_there = shutil.which(server.command, path=environment.get("PATH")) is not None
@@ -208,7 +208,7 @@ class _Probe:
 
 
 def _files(project: Path | None, probe: _Probe) -> Iterator[Finding]:
-    """What is to be said of the user's own files and of the project's."""
+    """The findings about the user's own files and the project's."""
     for folder in (None, project) if project is not None else (None,):
         for agent in all_agents():
             try:
@@ -222,7 +222,7 @@ def _files(project: Path | None, probe: _Probe) -> Iterator[Finding]:
 
 
 def _examine_file(config: ConfigFile, probe: _Probe) -> Finding | None:
-    """What is to be said of one file; None if it does not name Engram's server."""
+    """The findings about one file; None if it does not name Engram's server."""
     server, problem = _find_named_server(config)
     name = f"{config.agent.name} ({config.path})"
     if problem:
@@ -247,7 +247,7 @@ def _examine_file(config: ConfigFile, probe: _Probe) -> Finding | None:
 
 
 def _plugins(probe: _Probe) -> Iterator[Finding]:
-    """What is to be said of the servers of Engram's plugins, where agents have them."""
+    """The findings about the servers of Engram's plugins, for agents that have them."""
     for agent in all_agents():
         for plugin in agent.find_plugins(home_of()) if agent.find_plugins is not None else ():
             answer = probe.answer(ServerCommand("sh", (str(plugin.script), "mcp")), dict(os.environ))
@@ -264,7 +264,7 @@ def _init(config: ConfigFile) -> str:
 
 
 def _repair(config: ConfigFile, server: ServerCommand) -> str:
-    """What to do about a server that does not answer: write its entry again only if that would change it."""
+    """How to repair a server that does not answer: rewrite its entry only if that would change it."""
     wanted = server_command(is_shared=config.is_shared, is_desktop=config.agent.configuration.is_desktop)
     try:
         is_outdated = bool(wire(config, wanted, dry_run=True).diff)
@@ -278,14 +278,14 @@ def _repair(config: ConfigFile, server: ServerCommand) -> str:
 
 
 def _show_command(server: ServerCommand) -> str:
-    """The command, as it may be shown: an argument may be a key."""
+    """The command, safe to show: an argument may be a key."""
     from engram.gates.secrets.scan import redact
 
     return redact(" ".join(server.words))[0][:_LONGEST_COMMAND]
 
 
 def _find_named_server(config: ConfigFile) -> tuple[ServerCommand | None, str]:
-    """The server that a file names, and why it cannot be read."""
+    """The server that a file names, and the problem if it cannot be read."""
     try:
         return config.server_in(config.parse(read_config(config).text)), ""
     except (EngramError, OSError, RuntimeError) as error:
@@ -300,9 +300,9 @@ def _raw(path: Path) -> str:
 
 
 def _is_startable(server: ServerCommand, config: ConfigFile) -> bool:
-    """Whether starting it runs this program's server and nothing else. What a repository says about its environment is nobody's word."""
+    """Whether the command runs only this program's server. The environment that a repository asks for is not trusted."""
     if config.is_shared:
         return server.words == ServerCommand(SERVER).words and not server.environment
-    # A relative path means another program in every directory.
+    # A relative path means a different program in every directory.
     is_relative = "/" in server.command and not Path(server.command).is_absolute()
     return server.is_engram and not is_relative and set(server.environment or {}) <= {*STORE_VARIABLES, SAFE_PATH}

@@ -1,1 +1,1 @@
-"""The embedded backend: plain-text files are the truth, a SQLite index is derived from them."""
+"""The embedded backend: plain-text files are the source of truth, and a SQLite index is derived from them."""

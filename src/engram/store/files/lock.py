@@ -1,4 +1,7 @@
-"""One writer at a time: a blocking flock with a deadline, on a file nothing else opens; and the temporary files that killed writers left (those next to memory files are left to `file_repair`)."""
+"""The writer lock: a blocking flock with a deadline, on a file that nothing else opens.
+
+Also removes temporary files that killed writers left, except those next to memory files, which `file_repair` handles.
+"""
 
 import contextlib
 import fcntl
@@ -16,7 +19,7 @@ from engram.store.home import Home
 
 DEFAULT_DEADLINE = 30.0
 LONG_WAIT_SECONDS = 1.0
-"""Seconds from which on a writer that is waited for may be stuck; whoever waits less meets an ordinary write."""
+"""A writer that others wait for longer than this many seconds may be stuck; shorter waits are ordinary writes."""
 
 
 class WriterLock:
@@ -28,7 +31,7 @@ class WriterLock:
     """
 
     def __init__(self, path: Path, check: Callable[[], None] = lambda: None) -> None:
-        """`check` runs whenever the lock was taken; what it raises ends the block before it begins."""
+        """`check` runs each time the lock is taken; if it raises, the block does not run."""
         self._path, self._check = path, check
         self._thread_lock = threading.RLock()
         self._descriptor: int | None = None
@@ -52,7 +55,7 @@ class WriterLock:
                     self._check()
                 yield
             finally:
-                # A child forked inside the block leaves it too, without the lock.
+                # A child forked inside the block leaves it, too, without the lock.
                 if os.getpid() == process:
                     self._depth -= 1
                     if self._depth == 0:
@@ -105,7 +108,7 @@ class WriterLock:
         )
 
     def _forget_after_fork(self) -> None:
-        """Reset in a forked child: it does not have the lock and closes the inherited descriptors."""
+        """Reset in a forked child, which does not own the lock, and close the inherited descriptors."""
         for descriptor in (self._descriptor, self._waiting):
             if descriptor is not None:
                 with contextlib.suppress(OSError):
@@ -162,7 +165,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def remove_home_leftovers(home: Home) -> None:
-    """Remove what killed processes left in the folders of a store; what a running process writes stays."""
+    """Remove files that killed processes left in the folders of a store, but not those of running processes."""
     for folder in _folders(home):
         remove_leftovers(folder)
 

@@ -1,4 +1,4 @@
-"""One file per memory: its path, how it is read, and how it is written without losing what a person wrote."""
+"""One file per memory: its path, and how to read and write it without losing a person's edits."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ _SAVING_SECONDS = 0.5
 class Stamp:
     """Modification time, size, inode and change time of a file; equal stamps mean an unchanged file.
 
-    A tool can set the modification time back. Nobody can set the change time, but a rename or a new link changes it, too.
+    A tool can set the modification time back. Nobody can set the change time, but renames and new links also change it.
     """
 
     mtime_ns: int
@@ -45,19 +45,19 @@ class Stamp:
         )
 
     def to_record(self, now_ns: int) -> "Stamp":
-        """The stamp to record for a file that was read or written now.
+        """The stamp to record for a file that was just read or written.
 
-        If the file system counts in seconds, a save within the same second may leave the stamp as it is. The recorded
-        stamp of so young a file equals no file's stamp, so the file is read again.
+        If the file system's clock has a resolution of seconds, a save within the same second may leave the stamp
+        unchanged. The stamp recorded for such a young file equals no file's stamp, so that the file is read again.
         """
         is_ambiguous = self.mtime_ns % SECOND_NS == 0 and now_ns - self.mtime_ns < COARSE_CLOCK_NS
         return replace(self, ctime_ns=-1) if is_ambiguous else self
 
 
 UNSEEN_STAMP = Stamp(0, 0, 0, 0)
-"""The stamp of no file: a file recorded with it is read again."""
+"""Equals no file's stamp, so that a file recorded with it is read again."""
 UNREACHABLE_STAMP = Stamp(-1, -1, -1, -1)
-"""The stamp of a file whose folder may not be entered: it may well exist."""
+"""The stamp of a file in an inaccessible folder: the file may well exist."""
 
 
 def relative_path(memory: Memory) -> str:
@@ -148,10 +148,10 @@ def write(
 
 
 def write_data(path: Path | str, data: bytes, expected: Stamp | None) -> Stamp | None:
-    """Write a file in one step; `expected` is its stamp when it was last read, None for a new file.
+    """Write a file atomically; `expected` is its stamp when it was last read, None for a new file.
 
-    Returns the stamp of what was written. If someone saved the file since then, their version stays and None is returned:
-    the caller reads it as an edit made after this decision. Nothing a person saved is lost.
+    Returns the new file's stamp. If someone saved the file since then, their version stays and None is returned: the
+    caller reads it as an edit made after this decision. No saved edit is lost.
     """
     fresh = ""
     try:
@@ -167,9 +167,9 @@ def write_data(path: Path | str, data: bytes, expected: Stamp | None) -> Stamp |
 
 
 def _placed_stamp(path: Path | str, ours: Stamp) -> Stamp:
-    """The stamp of a file that has just got its name, which changed its change time."""
+    """The stamp of a file that was just renamed, which changed its change time."""
     current = stamp_of(path)
-    # What somebody saved since then is an edit: its stamp is not recorded.
+    # A file saved since then is an edit, so its stamp is not recorded.
     return (current if current is not None and current.has_same_content(ours) else ours).to_record(time.time_ns())
 
 
@@ -195,7 +195,7 @@ def _place_new(fresh: str, path: Path | str) -> bool:
 
 
 def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp) -> bool:
-    """Swap old and new in one step where the system can: a plain rename could overwrite a save made just now."""
+    """Swap the old and the new file atomically if the system can: a plain rename could overwrite a save made just now."""
     current = stamp_of(path)
     if current is not None and not current.has_same_content(expected):
         Path(fresh).unlink()
@@ -208,7 +208,7 @@ def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp) 
         Path(fresh).unlink()
         return True
     await_save(Path(fresh))
-    # Their version goes back; if they saved once more meanwhile, that one stays.
+    # Put their version back; if they saved again in the meantime, that version stays.
     if rename(fresh, path, _RENAME_SWAP) == 0 and not ours.has_same_content(stamp_of(fresh)):
         rename(fresh, path, _RENAME_SWAP)
     Path(fresh).unlink()
@@ -227,7 +227,7 @@ def await_save(path: Path) -> None:
 
 @cache
 def _rename_call() -> Callable[[Path | str, Path | str, int], int] | None:
-    """The system's rename with flags (0 means success), or None where there is none."""
+    """The system's rename with flags (0 means success); None if it has none."""
     import ctypes
 
     try:
@@ -249,7 +249,7 @@ def render(found: list[Memory]) -> bytes:
 
 
 def render_image(mapping: Mapping[str, Any]) -> bytes:
-    """A file's bytes for one memory's image. Raises `InvalidInput` for what a file cannot store."""
+    """A file's bytes for one memory's image. Raises `InvalidInput` if a file cannot store it."""
     from engram.dialects.yaml_writer import emit_list
 
     return emit_list((mapping,)).encode("utf-8")

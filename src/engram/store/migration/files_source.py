@@ -98,7 +98,7 @@ class FilesSource:
     # -- where it ends
 
     def settle(self) -> None:
-        """Find where the logs end, under the writer lock: a failing decision is rolled back under it."""
+        """Find where the logs end, under the writer lock, because a failing decision is rolled back under it."""
         mark = self.mark()
         if mark == self._settled:
             return

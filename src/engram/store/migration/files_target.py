@@ -1,7 +1,7 @@
 """A directory as the target of a migration: filled under another name, and renamed when it is complete.
 
-So nobody can open it half-filled. When a migration resumes, logs are truncated to the end of the last complete batch; everything
-else can be written twice without harm.
+This keeps others from opening it half-filled. When a migration resumes, logs are truncated to the end of the last
+complete batch; everything else can safely be written twice.
 """
 
 import contextlib
@@ -187,7 +187,7 @@ class FilesTarget:
             context.index.close()
             vectors.close()
 
-    # -- what has arrived
+    # -- received records
 
     def heads(self) -> Mapping[str, int]:
         """The number of each ledger's last event."""
@@ -221,7 +221,7 @@ class FilesTarget:
         self._save_state()
 
     def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
-        """Only the writing is slow here, so nothing is done in advance."""
+        """A function that writes the records. Nothing is prepared in advance, because only the writing is slow."""
         return partial(self._load_journal, records, vectors)
 
     def _load_journal(self, records: Sequence[JournalRecord], vectors: VectorsById) -> None:

@@ -155,7 +155,10 @@ class PostgresSource:
             after = rows[-1][0]
 
     def _image(self, memory_id: str, after: str | None, stored: str | None) -> MemoryImage:
-        """`stored` is empty if the memory equals its image, None if this is not its latest image."""
+        """The image for the stream.
+
+        `stored` is empty if the memory equals its image, None if this is not its latest image.
+        """
         image = make_portable(json.loads(after), self.positions) if after is not None else None
         if stored:
             return MemoryImage(memory_id, image, make_portable(json.loads(stored), self.positions))
@@ -257,7 +260,7 @@ class PostgresTarget:
             self._database.run("analyze")
             self._database.vacuum(_TABLES)
 
-    # -- what has arrived
+    # -- received records
 
     def heads(self) -> Mapping[str, int]:
         """The number of each ledger's last event."""

@@ -1,7 +1,7 @@
-"""What a migration sends: one stream of records, the same for every backend, with a name and a digest for each of their parts.
+"""The records of a migration: one stream, the same for every backend, with a name and a digest for each of their parts.
 
-Every store numbers its uses in its own way. In a migrated image, `activation.seq` is therefore the number of uses folded in, not
-a position.
+Every store numbers its uses in its own way. In a migrated image, `activation.seq` is therefore the number of uses
+folded in, not a position.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ class GateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """Everything that is small enough to be sent as a whole."""
+    """All data that is small enough to be sent as a whole."""
 
     sessions: Sequence[Session] = ()
     verdicts: Sequence[GateVerdict] = ()

@@ -1,4 +1,7 @@
-"""Connections to a server, one pool for each URL and process; texts and vectors in its binary form; and its errors turned into Engram's, which never show the password."""
+"""Connections to a server, with one pool per URL and process.
+
+Also encodes texts and vectors in the server's binary form, and translates its errors without showing the password.
+"""
 
 import logging
 import os
@@ -43,7 +46,7 @@ def shown_url(url: str) -> str:
 
 
 def is_readable(url: str) -> bool:
-    """Whether a URL parses as intended: an unescaped / or @ in a password turns part of it into a host or a database."""
+    """Whether a URL parses as intended: with an unescaped / or @, part of a password becomes a host or a database."""
     try:
         parts = conninfo.conninfo_to_dict(url)
     except (psycopg.Error, UnicodeError):
@@ -75,7 +78,7 @@ def translate_errors(where: str) -> Iterator[None]:
 
 
 def to_engram_error(error: Exception, where: str) -> EngramError:
-    """The error to raise for one of the driver's."""
+    """Convert an error of the driver to the error to raise."""
     message = _first_line(error)
     for kinds, make in _KINDS:
         if isinstance(error, kinds):
@@ -290,7 +293,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 60
-"""How long a call waits for a free connection; each is in use for milliseconds."""
+"""How long a call waits for a free connection; each is used for milliseconds only."""
 MAX_CONNECTIONS = 10
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 """Seconds between attempts to reach a server that is down, growing and randomized by half."""
@@ -413,8 +416,8 @@ def _configure(connection: PooledConnection) -> None:
 class Connections:
     """The pool of one URL, opened by the first call and closed with the last store that uses it.
 
-    A connection carries nothing from one transaction to the next, neither a tenant nor a setting, so any caller may use
-    it next; a pooler between here and the server may do the same.
+    A connection keeps no state between transactions, neither a tenant nor a setting, so any caller, or a pooler in
+    between, may use it next.
     """
 
     def __init__(self, url: str) -> None:
@@ -450,7 +453,7 @@ class Connections:
                 raise StoreClosed(f"the store on {self.where} is closed; open it again with `Engram.open()`") from None
             except PoolTimeout as late:
                 if not self._lent or time.monotonic() > deadline:
-                    # The pool's own error lacks the reason; the last attempt to connect has it.
+                    # The pool's own error lacks the reason, which the last attempt to connect has.
                     raise to_engram_error(self._attempts.error or late, self.where) from late
             else:
                 with _lock:

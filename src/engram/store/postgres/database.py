@@ -1,4 +1,7 @@
-"""One tenant's transactions on a server, each with its tenant and timeouts set and its commit confirmed; and the context of settings, numbers, embedder and clock around them."""
+"""One tenant's transactions on a server: each sets its tenant and timeouts and has its commit confirmed.
+
+Also contains the tenant's context: settings, numbers, embedder and clock.
+"""
 
 import contextlib
 import json
@@ -66,7 +69,7 @@ SETTLE_SECONDS = 60
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between two such questions, growing: hundreds of clients may ask a server that has just come back."""
 FORGOTTEN_DAYS, FORGET_EVERY = 1, 64
-"""The age at which a writer's last commit is deleted, and after how many new writers, on average, that is checked."""
+"""The age at which a writer's last commit is deleted, and the average number of new writers between two such checks."""
 HIGHEST_NUMBER_STATEMENTS = {
     "next_numbers": "last_document",
     "next_decisions": "last_seq",
@@ -188,7 +191,8 @@ class Database:
     def _commit(self, connection: PooledConnection) -> None:
         """Commit; if no answer comes, ask the server whether it succeeded.
 
-        A warning is not an answer either: a server that stops waiting for its standby reports a commit that only it has.
+        A warning does not count as an answer: a server that stops waiting for its standby reports a commit that only it
+        has.
         """
         if not self._mine.wrote:
             connection.commit()
@@ -213,8 +217,8 @@ class Database:
     def _was_committed(self, lost: PooledConnection, token: str, error: psycopg.OperationalError) -> bool:
         """Whether a transaction was committed; asks until a server answers.
 
-        The question writes to the row that the transaction wrote: so it waits for a commit in progress, and with a synchronous
-        standby the answer has been replicated, too.
+        The query writes to the row that the transaction wrote, so it waits for a commit in progress, and with a
+        synchronous standby the answer has also been replicated.
         """
         deadline, pause = time.monotonic() + SETTLE_SECONDS, FIRST_PAUSE
         while time.monotonic() < deadline:
@@ -288,7 +292,8 @@ class Database:
     def maintenance_connection(self, **settings: str) -> Iterator[Connection]:
         """A connection outside of any transaction, for long work on whole tables by their owner.
 
-        Settings apply to the whole connection; not through a pooler, where they would leak to its next client.
+        Settings apply to the whole connection. They are not used with a pooler, because they would leak to its next
+        client.
         """
         wanted = {"statement_timeout": f"{MAINTENANCE_HOURS}h", "lock_timeout": f"{LOCK_SECONDS}s", **settings}
         with connect(self._url) as connection, translate_errors(self.where):
@@ -310,14 +315,14 @@ class Database:
         return self.query(statement(name), values)
 
     def query(self, text: str, values: dict[str, Any]) -> list[Row]:
-        """The same for a statement assembled at run time."""
+        """All rows of a statement assembled at run time."""
         if self._current is None and _is_write(text):
             with self.transaction() as connection:
                 return self.run_on(connection, text, values)
         return self._run_statement(text, values, self._settings)
 
     def run_quickly(self, name: str, /, **values: Any) -> list[Row]:
-        """The same for a write that may be lost or repeated: its commit does not wait for the disk and is not confirmed."""
+        """All rows of a write that may be lost or repeated: its commit does not wait for the disk and is not confirmed."""
         return self._run_statement(statement(name), values, (*self._settings, _ASYNCHRONOUS))
 
     def _run_statement(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
@@ -414,7 +419,7 @@ def _settings(tenant: str) -> tuple[bytes, ...]:
     values = {
         "citus.propagate_set_commands": "local",
         "engram.tenant": tenant,
-        "jit": "off",  # compiling takes longer than any statement here
+        "jit": "off",  # Compiling takes longer than any statement here.
         "statement_timeout": f"{STATEMENT_SECONDS}s",
         "lock_timeout": f"{LOCK_SECONDS}s",
         "idle_in_transaction_session_timeout": f"{2 * STATEMENT_SECONDS}s",
@@ -498,7 +503,7 @@ class TenantSettings:
         return int(known.get("generation", 1)) if same else None
 
     def claim(self) -> None:
-        """Make this process's embedder the store's if it has none. Raises `EmbedderError` if dimensions differ."""
+        """Record this process's embedder as the store's if it has none. Raises `EmbedderError` if dimensions differ."""
         self.refresh()
         if self._embedder and self.get("embedder") is None:
             # On a replica or for a read-only role it stays unclaimed: there are no vectors to search yet.
@@ -520,9 +525,9 @@ class TenantSettings:
 class Numbers:
     """Allocates the numbers of a day's ids, each once.
 
-    Numbers are taken before the decision's transaction begins, never during it: a decision that holds a connection and waits
-    for another one could deadlock with others that do the same. A decision that fails leaves a gap. The commit does not wait
-    for the disk, so a crash may lose one; if a number is then allocated twice, the second decision fails.
+    Numbers are taken before the decision's transaction begins, never during it: a decision that has a connection and
+    waits for another one could deadlock with others that do the same. A decision that fails leaves a gap. The commit
+    does not wait for the disk, so a crash may lose one; if a number is then allocated twice, the second decision fails.
     """
 
     database: Database

@@ -1,7 +1,7 @@
-"""Destroys memories and events: every row and word of them, in one transaction, with proof. And removes old history.
+"""Destroys memories and events, every row and word of them, in one transaction, with proof; also removes old history.
 
-Postgres keeps the bytes of a deleted row until it reuses their space; a VACUUM at the end makes that soon. The write-ahead log,
-replicas and backups are out of reach, and the result says so.
+Postgres keeps the bytes of a deleted row until it reuses their space; a VACUUM at the end makes that soon. The
+write-ahead log, replicas and backups are out of reach, as the result states.
 """
 
 import contextlib
@@ -271,9 +271,9 @@ def _contains_any(record: str, texts: Sequence[str]) -> bool:
 def prune(
     context: TenantContext, now: datetime, journal: int, usage: int, ledger: int, histories: Histories, *, dry_run: bool
 ) -> Pruned:
-    """Remove history beyond these ages in days, or report what would go; 0 keeps everything of that kind.
+    """Remove history beyond these ages in days, or report what would be removed; 0 keeps everything of that kind.
 
-    Of what was taken out of use, the decision that did it stays. Uses must have been folded in before.
+    For a memory no longer in use, the decision that retired it stays. Uses must be folded in first.
     """
     kept = _deciding(context, now - timedelta(days=journal), histories) if journal else {}
     planned = _plan(context, now, journal, usage, ledger, kept)
@@ -289,7 +289,7 @@ def prune(
 
 
 def _deciding(context: TenantContext, cutoff: datetime, histories: Histories) -> dict[str, int]:
-    """Of the memories that were taken out of use, the number of the decision that did it."""
+    """For each memory no longer in use, the number of the decision that retired it."""
     ids = [
         memory_id for (memory_id,) in context.database.run("taken_out", statuses=list(ENDED_STATUSES), cutoff=cutoff)
     ]

@@ -1,4 +1,4 @@
-"""Makes the index again from the records, after a change to the folding of text, or with vectors of a new embedder; searches continue meanwhile."""
+"""Rebuilds the index from the records, after a change to text folding or with a new embedder; searches still work meanwhile."""
 
 import time
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def reembed(context: TenantContext, progress: Progress) -> int:
     context.settings.refresh()
     if context.settings.can_embed():
         if not context.settings.get("pending"):
-            _drop_old(context, context.settings.generation)  # left by a re-embedding that was interrupted at its end
+            _drop_old(context, context.settings.generation)  # Left by a re-embedding that was interrupted at its end.
         return fill(context)
     generation = _pending_generation(context)
     total = int(context.database.run("document_count")[0][0])
@@ -71,7 +71,7 @@ def reembed(context: TenantContext, progress: Progress) -> int:
             after, done = made[0], done + made[1]
             progress("vectors", done, max(total, done))
         elif _switch(context, generation):
-            time.sleep(CACHE_SECONDS)  # other processes may use the old vectors until they read the settings again
+            time.sleep(CACHE_SECONDS)  # Other processes may use the old vectors until they read the settings again.
             _drop_old(context, generation)
             return done
         else:
@@ -138,7 +138,7 @@ def rebuild(context: TenantContext, progress: Progress) -> None:
 
 
 def _drop_strays(context: TenantContext) -> None:
-    """Drop documents whose record is gone."""
+    """Drop documents whose record no longer exists."""
     while strays := context.database.run("stray_documents", limit=REBUILT_AT_ONCE):
         numbers = {"numbers": [n for (n,) in strays]}
         with context.database.transaction():
@@ -158,12 +158,12 @@ REFOLDED_AT_ONCE = 500
 
 
 def refold(context: TenantContext) -> None:
-    """Write the documents of memories whose folded text differs, unless it was done.
+    """Rewrite the documents of memories whose folded text differs, unless this is done.
 
-    If this role may not write, or others hold the tables, a later opening does it.
+    If this role may not write, or others have locked the tables, a later opening does it.
 
-    The content hash and the terms of a memory are taken from its folded text. Those that an older Engram wrote are
-    found by the new ones only after this; memories that the change does not affect stay as they are.
+    The content hash and the terms of a memory are computed from its folded text. Those from an older Engram cannot be
+    matched with new ones until this has run; memories that the change does not affect stay unchanged.
     """
     if context.settings.get("folding") == FOLDING_VERSION or not context.database.run(
         "memory_slice", after="", limit=1

@@ -1,4 +1,7 @@
-"""The schema's migrations, numbered `.sql` files that one process at a time applies, and where the tables are: on one server, or distributed by tenant on a Citus cluster."""
+"""The schema's migrations, numbered `.sql` files applied by one process at a time.
+
+Also manages the tables' location: on one server, or distributed by tenant on a Citus cluster.
+"""
 
 import re
 from contextlib import suppress
@@ -22,12 +25,12 @@ TURN_MINUTES = 60
 TABLE_SECONDS = 60
 """How long it waits for current readers and writers."""
 COPY_HOURS = 6
-"""How long copying one table to the workers may take, whatever the server allows a statement."""
+"""How long copying one table to the workers may take, regardless of the server's statement timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with rows of tenants, and where they are."""
+    """A table with rows of tenants, and its location."""
 
     name: str
     owner: str
@@ -58,7 +61,7 @@ class Cluster:
     version: str
     is_coordinator: bool
     nodes: int
-    """How many may store shards; the coordinator may be one of them."""
+    """How many nodes may store shards; the coordinator may be one of them."""
     tables: tuple[Table, ...] = ()
 
     @property
@@ -113,7 +116,7 @@ def obstacle(cluster: Cluster) -> str:
 
 
 def distribute(connection: Connection, where: str) -> list[str]:
-    """Distribute the tables that are not distributed yet, and empty what remained. Returns what was done, or what is needed.
+    """Distribute tables that are not distributed yet, and empty local remains. Returns the changes, or what is needed.
 
     Everything is distributed in one transaction, with existing rows, or nothing is. `connection` is in autocommit mode.
 
@@ -133,7 +136,7 @@ def distribute(connection: Connection, where: str) -> list[str]:
             f"{where}: {_error_text(error)}; nothing was distributed, the tables are unchanged. "
             "docs/scaling.md lists what Citus needs"
         ) from error
-    # Separately: Citus does not pass it on to the workers in a transaction with parallel work on shards.
+    # Separately, because Citus does not pass it on to the workers in a transaction with parallel work on shards.
     return report + _pass_settings_on(connection) if changed else report
 
 
@@ -151,7 +154,7 @@ def lock_schema(connection: Connection, seconds: int) -> None:
 
 
 def _distribute_tables(connection: Connection) -> tuple[list[str], bool]:
-    """What there is to say, and whether tables were distributed."""
+    """The messages, and whether tables were distributed."""
     cluster = find_cluster(connection)
     assert cluster is not None, "the extension was there a moment ago"
     if words := obstacle(cluster):
@@ -176,7 +179,7 @@ def _distribute_local_tables(connection: Connection, cluster: Cluster) -> int:
         return 0
     names = sql.SQL(", ").join(table.identifier for table in cluster.local_tables)
     connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(names))
-    # A group of their own: they are to move between nodes together, and with nobody else's tables.
+    # A group of their own, because they must move between nodes together, and without other tables.
     colocate_with = next((table.full_name for table in cluster.distributed_tables), "none")
     rows = 0
     for table in cluster.local_tables:
@@ -186,7 +189,7 @@ def _distribute_local_tables(connection: Connection, cluster: Cluster) -> int:
 
 
 def _move(connection: Connection, table: Table, colocate_with: str) -> int:
-    """Distribute one table with its rows. Row security is not forced meanwhile: it would refuse the COPY."""
+    """Distribute one table with its rows. Row security is not forced in the meantime, because it would refuse the COPY."""
     security = sql.SQL("ALTER TABLE {} {} ROW LEVEL SECURITY")
     connection.execute(security.format(table.identifier, sql.SQL("NO FORCE")))
     rows = _count(connection, table)
@@ -278,7 +281,7 @@ def migrate(connection: Connection, where: str, upto: int = LATEST_SCHEMA) -> in
     """Bring the schema up to date; returns its previous version. `connection` is in autocommit mode.
 
     A new schema is created in one transaction. An existing one is upgraded only by `migrate`, each migration in its own
-    transaction: clients of the previous version are refused from then on, so nobody upgrades in passing.
+    transaction. Clients of the previous version are refused from then on, so an upgrade is always explicit.
     """
     check_server(connection, where)
     before = version_of(connection)
@@ -334,7 +337,7 @@ def _refuse_follower(connection: Connection, where: str) -> None:
 
 
 def _apply(connection: Connection, where: str, number: int, text: str) -> None:
-    """Apply one migration, unless another process has just done so."""
+    """Apply one migration, unless another process has just done it."""
     with connection.transaction():
         lock_schema(connection, LOCK_SECONDS)
         if version_of(connection) >= number:

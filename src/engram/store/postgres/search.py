@@ -1,8 +1,9 @@
-"""The two retrievers, BM25 over the postings and vectors, exact or by an index. Both filter before the limit, by a condition over `documents d`.
+"""The two retrievers: BM25 over the postings, and vectors, exact or by an index. Both filter before the limit.
 
-A search takes few round trips: statements that do not depend on one another are sent together. How common each term is, is counted in
-slices after writes, never under the writers' locks: a store of a few hundred documents after each write, a large one when a fiftieth
-of it is new. Any reader that finds a stale count updates it; a replica uses the primary's count.
+A search takes few round trips, because independent statements are sent together. Document frequencies of terms are
+counted in slices after writes, never under the writers' locks: in a store of a few hundred documents after each write,
+in a large one when a fiftieth of it is new. Any reader that finds a stale count updates it; a replica uses the
+primary's count.
 """
 
 import contextlib
@@ -47,7 +48,7 @@ def where(filters: Filters) -> tuple[str, dict[str, Any]]:
     return f"d.tenant = %(tenant)s AND {found.text}" if found.parts else "d.tenant = %(tenant)s", found.values
 
 
-# To a filter True and 1 are the same; inside a list or a mapping JSON's own equality decides.
+# A filter treats True and 1 as equal; inside a list or a mapping, JSON's own equality decides.
 _SAME_TEXT = "CASE json_typeof(e) WHEN 'string' THEN e #>> '{{}}' = {} ELSE false END"
 _SAME_NUMBER = "CASE json_typeof(e) WHEN 'number' THEN (e #>> '{{}}')::numeric END = {}::text::numeric"
 _SAME_TRUTH = "CASE json_typeof(e) WHEN 'boolean' THEN (e #>> '{{}}')::boolean END = {}::text::boolean"
@@ -80,7 +81,7 @@ class PostgresCondition(FilterCondition):
     def among(self, column: str, values: Sequence[str] | None) -> None:
         if values is None:
             return
-        if len(values) == 1:  # an equality leaves an index its order, a list does not
+        if len(values) == 1:  # An equality preserves the order of an index, a list does not.
             self.add(column + " = {}", values[0])
         else:
             self.add(column + " = ANY({}::text[])", list(values))
@@ -92,7 +93,8 @@ class PostgresCondition(FilterCondition):
         return at
 
     def add_roles(self, roles: Sequence[str]) -> None:
-        # One look into the events' key for each document: as an EXISTS it may be joined with all of the tenant's events.
+        # One lookup in the events' key for each document: as an EXISTS, it may be joined with all of the tenant's
+        # events.
         self.add(
             "(SELECT e.record ->> 'role' FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND e.id = d.id) "
             "= ANY({}::text[])",
@@ -120,7 +122,7 @@ class PostgresCondition(FilterCondition):
     def add_metadata(self, key: str, value: object) -> None:
         """A list matches as a whole, or by any of its items."""
         if _NUL.search(json.dumps([key, value])):
-            self.add("false")  # PostgreSQL stores no NUL
+            self.add("false")  # PostgreSQL cannot store NUL.
             return
         same, values = _comparison(value)
         self.add(f"EXISTS (SELECT 1 FROM {_ITEMS} WHERE {same})", key, *values)
@@ -140,7 +142,7 @@ def _comparison(value: object) -> tuple[str, list[str]]:
 
 
 STALE_SHARE = 50
-"""The count is updated when more than one in this many documents is new."""
+"""The count is updated if more than one in this many documents is new."""
 SLICE, SLICES = 2_000, 5
 """Documents per slice, and the most slices that one search or write counts."""
 MAX_UNCOUNTED_DOCUMENTS = 20_001
@@ -175,12 +177,15 @@ class Statistics:
         self._uncounted = 0
 
     def note_written(self, documents: int) -> None:
-        """Note that this process wrote documents: the next read checks the count. A bulk writer counts as it goes."""
+        """Note that this process wrote documents, so that the next read checks the count.
+
+        A bulk writer counts as it goes.
+        """
         self._checked_at = float("-inf")
         self._uncounted += documents
         if self._uncounted >= SLICE:
             self._uncounted = 0
-            with contextlib.suppress(EngramError):  # the write is committed; the count is updated later
+            with contextlib.suppress(EngramError):  # The write is committed; the count is updated later.
                 self._catch_up()
 
     def totals(self) -> Totals:
@@ -192,7 +197,7 @@ class Statistics:
         return self._totals
 
     def _catch_up(self) -> None:
-        """Count a few slices; a search must not wait for a whole store to be counted."""
+        """Count a few slices, because a search must not wait for a whole store to be counted."""
         for _ in range(SLICES):
             rows = self._database.run("statistics", enough=MAX_UNCOUNTED_DOCUMENTS)
             counted = Totals(int(rows[0][1]), int(rows[0][2])) if rows else Totals()
@@ -225,7 +230,10 @@ class Statistics:
         return {term: known[term] for term in terms if term in known}
 
     def look_up_cached(self, terms: Sequence[str]) -> tuple[dict[str, int], list[str]]:
-        """The cached frequencies, and the terms to read. Pass the former to `cache`: another thread may start a new one."""
+        """The cached frequencies, and the terms to read.
+
+        Pass the cached frequencies on to `cache`, because another thread may start a new one.
+        """
         known = self._frequency
         return known, [term for term in dict.fromkeys(terms) if term not in known]
 
@@ -301,7 +309,7 @@ class _CandidateSearch:
         return self.context.database.fetch_results(statements) if statements else []
 
     def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
-        """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
+        """The search by words, if a word of the question occurs; the frequencies and left-out terms go into `found`."""
         found.frequency = {term: known[term] for term in self.query.terms if term in known}
         kept = prune_terms(found.frequency)
         found.pruned = tuple(term for term in found.frequency if term not in kept)
@@ -376,7 +384,7 @@ def passages(
 
 
 def vectors_of(context: TenantContext, numbers: Sequence[int]) -> "Vectors | None":
-    """Vectors of documents, one row each; zeros where one is missing."""
+    """Vectors of documents, one row each; zeros if one is missing."""
     generation = context.settings.usable_generation()
     if generation is None:
         return None

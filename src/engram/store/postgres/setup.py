@@ -26,9 +26,10 @@ def open_store(
     clock: Callable[[], datetime] = utc_now,
     create: bool = True,
 ) -> "PostgresStore":
-    """A tenant's store. `create` creates the schema; without it, a missing one raises `NotFound`.
+    """A tenant's store. `create` creates the schema; without it, a missing schema raises `NotFound`.
 
-    An older schema raises `StoreError`: only `upgrade_schema` changes it, because clients of that version are refused afterwards.
+    An older schema raises `StoreError`: only `upgrade_schema` changes it, because clients of that version are refused
+    afterwards.
     """
     _check(url, tenant)
     try:

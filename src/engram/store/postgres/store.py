@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 ORDER_BY_USE = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, "
-"""Orders the memories that are used most first."""
+"""Orders memories by use, most used first."""
 _LOG = Log("store")
 
 
@@ -127,7 +127,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         return self.context.embedder.name if self.context.embedder else ""
 
     def may_have_situations(self) -> bool:
-        """Yes: to find out would take another round trip."""
+        """Always yes, because checking would take another round trip."""
         return True
 
     def own_ids(self, memory_ids: Iterable[str]) -> list[str]:
@@ -302,7 +302,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         try:
             yield reserved
         except StoreUnreachable:
-            raise  # the numbers become a gap
+            raise  # The numbers become a gap.
         except BaseException:
             self._give_back(reserved)
             raise
@@ -310,7 +310,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def _give_back(self, reserved: Mapping[str, range]) -> None:
         for day, unused in reserved.items():
-            with contextlib.suppress(EngramError):  # the numbers become a gap; the decision is committed
+            with contextlib.suppress(EngramError):  # The numbers become a gap; the decision is committed.
                 self.context.numbers.give_back(day, unused)
 
     def _fill_vectors(self) -> None:
@@ -323,8 +323,9 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
             # The decision is committed whether or not this succeeds.
             self.context.warn(f"some documents can only be found by keyword until they are embedded: {error}")
 
-    # -- uses: positions come from a sequence, so a use may commit after one with a higher position. A reader that folds uses up
-    # to a position must know that none below it is still to come: appenders share a lock, and such a reader waits for them.
+    # -- uses: positions come from a sequence, so a use may commit after one with a higher position. A reader that
+    # folds uses up to a position must know that no lower one will still appear: appenders share a lock, and such a
+    # reader waits for them.
 
     def note_use(self, use: Use) -> None:
         """Append a use without waiting for the disk; a rating is a person's decision and does wait."""
@@ -336,7 +337,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
             database.run("put_use", **values, position=position)
 
     def uses(self, memory_ids: Iterable[str] | None = None, *, session: str = "") -> list[Use]:
-        """Every use of these memories, or in a session, oldest first; none of an earlier position will appear later."""
+        """Every use of these memories, or in a session, oldest first. Uses with earlier positions cannot appear later."""
         if memory_ids is None:
             return self._settled_uses("uses_in", session=session)
         return self._settled_uses("uses_of", ids=list(memory_ids))
@@ -383,7 +384,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         return SyncReport()
 
     def reembed(self, progress: Progress = lambda *_: None) -> int:
-        """Make all vectors again with this process's embedder; the old ones are used until it is complete."""
+        """Recompute all vectors with this process's embedder; the old ones are used until the new ones are complete."""
         from engram.store.postgres.rebuild import reembed
 
         return reembed(self.context, progress)
@@ -408,7 +409,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         return ()
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-        """Remove history older than so many days, or report what would be removed."""
+        """Remove history older than this many days, or report what would be removed."""
         from engram.store.postgres.purge import prune
 
         return prune(self.context, now, journal, usage, ledger, self.histories, dry_run=dry_run)
@@ -435,7 +436,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         return examine(self.context)
 
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` report of the store."""
+        """The facts about the store for `status` and `doctor`."""
         generation = self.context.settings.generation
         return {
             "store": self.place,

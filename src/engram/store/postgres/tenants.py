@@ -1,4 +1,4 @@
-"""Whole tenants: removing one, and finding those with work to do."""
+"""Operations on whole tenants: removing one, and finding those with due jobs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -52,14 +52,14 @@ class DueTenants:
         self, url: str, kinds: Sequence[str], rows: int = JOBS_PER_STATEMENT, statements: int = MAX_STATEMENTS
     ) -> None:
         self._database = Database(url, "")
-        self._connections = self._database.connections  # kept, so that closing a store does not close the pool
+        self._connections = self._database.connections  # Kept, so that closing a store does not close the pool.
         self._kinds, self._rows, self._statements = list(kinds), rows, statements
         self._after = ""
 
     def names(self, now: datetime) -> set[str]:
         """Tenants with a job that is due and not leased; if there are many, all of them within a few calls."""
         found: set[str] = set()
-        ends = 1 if not self._after else 2  # a call that starts in the middle continues at the beginning
+        ends = 1 if not self._after else 2  # A call that starts in the middle continues at the beginning.
         with self._database.reading():
             self._database.run("see_all_tenants")
             for _ in range(self._statements):

@@ -54,14 +54,14 @@ class KnownDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentNumbers:
-    """The numbers of documents to write, and those that are in the table already."""
+    """The numbers of documents to write, and the documents that already exist."""
 
     numbers: Mapping[str, int]
     known: Mapping[str, KnownDocument]
 
 
 def number_documents(database: Database, ids: Sequence[str], minted: Collection[str] = ()) -> DocumentNumbers:
-    """Look up the numbers of documents; new ones, and those of ids that were only just `minted`, get the next numbers."""
+    """Look up the numbers of documents; new ones, and those whose ids were just `minted`, get the next numbers."""
     older = [i for i in ids if i not in minted]
     known = known_documents(database, older) if older else {}
     numbers = {i: stored.n for i, stored in known.items()}
@@ -242,10 +242,10 @@ class _Pending:
 
 
 class PostgresTransaction:
-    """Collects what a decision changes; `commit` writes it, and the end of the transaction commits it.
+    """Collects the changes of a decision; `commit` writes them, and the end of the transaction commits them.
 
-    Locks are taken in one order, scopes before memories and each sorted by name, so that two decisions cannot deadlock: that
-    is why a decision names both when it begins. Anything else is locked when it is first read.
+    Locks are taken in one order, scopes before memories and each sorted by name, so that two decisions cannot deadlock.
+    A decision therefore names both when it begins. Any other memory is locked when it is first read.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class PostgresTransaction:
             self._stored |= {i: found.get(i) for i in wanted}
 
     def prefetch(self, proposals: Sequence[ProposalKeys]) -> None:
-        """Look up everything the proposals will need at once."""
+        """Look up together everything that the proposals will need."""
         self.lock_scopes(keys.scope for keys in proposals)
         self._look_up_exact([(keys.content_hash, keys.scope) for keys in proposals if keys.content_hash])
         self._look_up_names([(keys.name, keys.scope) for keys in proposals if keys.name])
@@ -436,11 +436,11 @@ class PostgresTransaction:
         self._pending[memory.id] = _Pending(memory, vector)
 
     def check(self, memory: Memory) -> None:
-        """Raise where this decision may not write the memory."""
+        """Raise if this decision may not write the memory."""
         self._screen.memories([memory], self.stored_memory, self._decider)
 
     def check_all(self) -> None:
-        """Raise where this decision may not write what it has put."""
+        """Raise if this decision may not write one of the memories it has put."""
         self._screen.memories(self.pending_memories, self.stored_memory, self._decider)
 
     @property
@@ -500,9 +500,9 @@ def day_of(moment: datetime) -> str:
 
 
 def _needs_comparison(before: Memory, after: Memory) -> bool:
-    """Whether a changed memory must be compared within its scope: its scope, statement or status has changed.
+    """Whether a changed memory must be compared within its scope, because its scope, statement or status has changed.
 
-    One that is retired needs no comparison: it is locked already, and locking a scope after a memory could deadlock.
+    A retired memory needs no comparison: it is locked already, and locking a scope after a memory could deadlock.
     """
     changed = (before.statement, before.status) != (after.statement, after.status)
     return before.scope != after.scope or (changed and after.status in _COMPARED_STATUSES)

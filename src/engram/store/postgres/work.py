@@ -1,4 +1,7 @@
-"""The Postgres store's ledgers, sessions, tasks, checkpoints, jobs and small states. Events are chained under a lock on the ledger's head; keys make repeats harmless."""
+"""The Postgres store's ledgers, sessions, tasks, checkpoints, jobs and small states.
+
+Events are chained under a lock on the ledger's head; keys make repeated appends harmless.
+"""
 
 import json
 import time
@@ -61,7 +64,7 @@ from engram.store.tasks import (
 )
 
 LINKS_SECONDS = 5.0
-"""How long links between scopes are used before they are read again: every read verb needs them."""
+"""How long links between scopes are cached, because every read needs them."""
 
 
 class PostgresTaskStore:
@@ -177,7 +180,7 @@ class PostgresTaskStore:
         return True
 
     def state(self, name: str) -> Mapping[str, Any]:
-        """A state's value; the links between scopes may be some seconds old."""
+        """A state's value; the links between scopes may be a few seconds old."""
         run = self.context.database.run
         if name == PAUSE_STATE:
             self.context.settings.refresh()
@@ -315,7 +318,7 @@ class PostgresLedger:
         return decode_event(rows[0][0]) if rows else None
 
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
-        """A ledger's events in order: those after a number, and of these the last so many."""
+        """A ledger's events in order: those after a number, and of these the last `last`."""
         rows = self.context.database.run("events_of", session=session, after=after, limit=last)
         return [decode_event(record) for (record,) in reversed(rows)]
 
@@ -324,7 +327,7 @@ class PostgresLedger:
         return sorted(session for session, head in heads(self.context) if head.seq)
 
     def verify_ledgers(self) -> list[str]:
-        """What is wrong with the ledgers' chains."""
+        """The problems in the ledgers' chains."""
         return verify(self.context)
 
 
@@ -388,7 +391,7 @@ def append(
 
 
 def _last(context: TenantContext, session: str, head: Head) -> Event | None:
-    """A ledger's last event; `StoreCorrupt` unless it is the one its head names."""
+    """A ledger's last event; raises `StoreCorrupt` unless it is the one named by its head."""
     if not head.seq:
         return None
     rows = context.database.run("event_at", session=session, seq=head.seq)
@@ -430,12 +433,12 @@ def heads(context: TenantContext) -> Iterator[tuple[str, Head]]:
 
 
 def session_scope(context: TenantContext, session_id: str) -> str:
-    """The scope of events that do not carry their own: their task's, else their session's first, else global."""
+    """The scope of events that do not have their own: their task's, else their session's first, else global."""
     return ledger_owner(session_id, *_owners(context, session_id)) or GLOBAL
 
 
 def _owners(context: TenantContext, ledger: str) -> tuple[TaskRun | None, Session | None]:
-    """The task and the session that a ledger belongs to."""
+    """The task and the session that own a ledger."""
     tasks, sessions = context.database.run("task", id=ledger), context.database.run("session", id=ledger)
     task = from_record_fields(TaskRun, json.loads(tasks[0][0])) if tasks else None
     return task, session_of(sessions[0]) if sessions else None

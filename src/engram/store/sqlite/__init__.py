@@ -1,1 +1,4 @@
-"""The derived index: SQLite with FTS5, vectors, and what is needed to follow the files. Deleting it loses nothing."""
+"""The derived index: SQLite with FTS5, vectors, and the positions up to which files were read.
+
+Deleting it loses nothing.
+"""

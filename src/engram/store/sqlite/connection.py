@@ -36,7 +36,7 @@ SCHEMA = Path(__file__).with_name("schema.sql")
 def connect(path: Path, schema: Path = SCHEMA) -> tuple[sqlite3.Connection, bool]:
     """Open or create an index; returns the connection and whether it is new and must be filled.
 
-    A damaged index is replaced by an empty one: everything in it is derived from the files.
+    A damaged index is replaced by an empty one, because everything in it is derived from the files.
     """
     try:
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -54,7 +54,10 @@ def connect(path: Path, schema: Path = SCHEMA) -> tuple[sqlite3.Connection, bool
 
 
 def unwritable_cache(folder: Path, reason: str) -> StoreReadOnly:
-    """The error for a cache that cannot be written. Even reading an index needs that: SQLite puts its locks next to it."""
+    """The error for a cache that cannot be written.
+
+    Even reading an index needs write access, because SQLite puts its locks next to it.
+    """
     return StoreReadOnly(
         f"the cache {folder} cannot be written ({reason}); set ENGRAM_CACHE to a folder that you can write"
     )
@@ -74,7 +77,7 @@ class NotAnIndex(sqlite3.DatabaseError):
 
 
 def is_damaged(error: Exception) -> bool:
-    """Whether SQLite reports a corrupt file or one that is no database. No other failure justifies deleting it."""
+    """Whether SQLite reports a corrupt file or one that is not a database. No other failure justifies deleting it."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -157,7 +160,7 @@ def _ensure_schema(connection: sqlite3.Connection, schema: Path) -> bool:
 
 
 def name_index(connection: sqlite3.Connection) -> str:
-    """The index's unique name: a process still writing to a deleted index never touches the vectors of the next one."""
+    """The index's unique name, so that a process still writing to a deleted index never touches the vectors of the next one."""
     connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('name', ?)", (os.urandom(6).hex(),))
     return str(connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0])
 
@@ -173,7 +176,7 @@ def _has_schema(connection: sqlite3.Connection) -> bool:
 
 
 def split_statements(script: str) -> Iterator[str]:
-    """Statements of a script; `executescript` would end the transaction it runs in."""
+    """The statements of a script, because `executescript` would end the transaction it runs in."""
     statement = ""
     for line in script.splitlines():
         statement += line + "\n"
@@ -196,7 +199,7 @@ def write_transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def hold_shared_lock(path: Path) -> int | None:
-    """Hold a shared lock on the database that no other close() releases, where the system has such locks.
+    """Hold a shared lock on the database that no other close() releases, if the system has such locks.
 
     POSIX drops all locks a process holds on a file when any descriptor of it is closed, SQLite's included. Another process
     would then assume that it is the last one and remove the WAL in use here.
@@ -210,7 +213,7 @@ def hold_shared_lock(path: Path) -> int | None:
 
 
 def release_shared_lock(descriptor: int | None) -> None:
-    """Release the announced lock."""
+    """Release the lock from `hold_shared_lock`."""
     if descriptor is not None and sys.platform == "linux":
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock_request(fcntl.F_UNLCK))

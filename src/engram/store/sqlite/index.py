@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from engram.store.sqlite.task_neighbours import TaskNeighbours
 
 MAX_DOCUMENTS_READ = 50_000
-"""Documents whose records are read, in some fifteen milliseconds for ten thousand; a larger index is taken to have situations."""
+"""Maximum documents whose records are read, at some 15 ms per ten thousand; a larger index is assumed to have situations."""
 _CHANGED = """
 SELECT 1 FROM docs d JOIN records r ON r.n = d.n WHERE d.change > ? AND instr(r.record, '"situation":') LIMIT 1
 """
@@ -45,14 +45,17 @@ SELECT 1 FROM records WHERE instr(record, '"situation":') LIMIT 1
 
 
 class Situations:
-    """What one process knows of the situations in its index. It may say yes where there is none, never the other way round."""
+    """Whether the index has situations, as far as this process knows. A yes may be wrong, a no is always right."""
 
     def __init__(self) -> None:
         self._read_to: int | None = None
         self._found = False
 
     def may_exist(self, db: sqlite3.Connection, change: int, count: int) -> bool:
-        """Whether there may be one. `change` is the last change of the index, `count` the number of its documents."""
+        """Whether the index may have a situation.
+
+        `change` is the index's last change, `count` the number of its documents.
+        """
         if self._found or count > MAX_DOCUMENTS_READ:
             return True
         if self._read_to != change:
@@ -69,7 +72,7 @@ _MIN_SCAN_RATIO = 4
 _MAX_CHANGED_LOOKUPS = 256
 """Up to this many changed documents are looked up one by one; for more, all documents are compared with all vectors."""
 _MAX_UNKNOWN_TERMS = 10_000
-"""Terms that occur nowhere, of which that is cached."""
+"""Maximum terms cached as occurring nowhere."""
 _NO_POSITION = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -78,13 +81,13 @@ TABLES = (
 
 
 class _Retrieval(NamedTuple):
-    """What the candidates of several queries have in common."""
+    """The data that the retrieval of several queries shares."""
 
     filters: Filters
     clause: search.Clause
     places: int
     by: str
-    """The SQL index by which so few documents pass that a full scan is slower; "" for a scan."""
+    """The SQL index to use if so few documents pass that a full scan is slower; "" for a scan."""
     is_possible: bool
     """Whether any document can pass."""
     of_sessions: tuple[int, int] | None
@@ -93,7 +96,7 @@ class _Retrieval(NamedTuple):
 
 
 class Index:
-    """One process's connection to the index. `fresh` means that it has never been filled."""
+    """One process's connection to the index. `fresh` means that the index was never filled."""
 
     def __init__(self, folder: Path, embedder_name: str, dim: int) -> None:
         self._path = folder / "index.db"
@@ -138,7 +141,7 @@ class Index:
         return not same
 
     def is_whole(self) -> bool:
-        """Whether it has all its tables; an index without some of them is damaged."""
+        """Whether the index has all its tables; an index without some of them is damaged."""
         try:
             return {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}.issuperset(TABLES)
         except sqlite3.Error as error:
@@ -151,7 +154,7 @@ class Index:
         self._open()
 
     def close(self) -> None:
-        """Close the connection, and let go of the mapped vectors: a file system could not be unmounted while they are held."""
+        """Close the connection, and release the mapped vectors, which would keep a file system from being unmounted."""
         release_shared_lock(self._presence)
         self._matrices = {}
         with contextlib.suppress(sqlite3.Error):
@@ -205,10 +208,10 @@ class Index:
             self.flush(writer)
 
     def flush(self, writer: DocumentWriter) -> None:
-        """Write what was collected so far: new documents, vectors, and the matrix."""
+        """Write the collected data: new documents, vectors, and the matrix."""
         writer.write_new()
         if writer.dropped:
-            # What is derived of the memories beside the index; it is made again.
+            # Data derived from the memories and stored next to the index; it is recreated.
             for name in (search.TASKS, search.FORMER_TASKS):
                 self._path.with_name(name).unlink(missing_ok=True)
         if writer.cleared and self.get("dim"):
@@ -239,7 +242,7 @@ class Index:
         self.claim_embedder(generation)
 
     def drop_stale_matrices(self) -> None:
-        """Delete the matrices of old generations, and those that a killed process left unfinished."""
+        """Delete the matrices of old generations, and unfinished ones of killed processes."""
         current = self._matrix_path(self.generation)
         for path in (*self._path.parent.glob("vectors-*.f32"), *self._path.parent.glob(f"{UNFINISHED_PREFIX}*")):
             if path != current:
@@ -256,7 +259,7 @@ class Index:
         return self._kept_matrix(lambda matrix: matrix.rows(rows))
 
     def _kept_matrix(self, use: Callable[[Matrix], _Result]) -> _Result:
-        """Read or write the matrix; again if another process deletes it meanwhile."""
+        """Read or write the matrix, and retry if another process deletes it in the meantime."""
         try:
             return use(self._matrix())
         except FileNotFoundError:
@@ -323,7 +326,7 @@ class Index:
         return found
 
     def _check_rankings(self, queries: Sequence[Query], retrieval: "_Retrieval") -> None:
-        """Rank the documents for each query, and look up at once which of the first ones pass the filter."""
+        """Rank the documents for each query, and look up together which of the first ones pass the filter."""
         matrix, rankings, limit = retrieval.matrix, list[search.Ranking](), queries[0].limit
         vectors = [query.vector for query in queries if query.vector is not None]
         if matrix is not None and len(vectors) > 1:
@@ -375,7 +378,7 @@ class Index:
         return found
 
     def _by_task(self, task: "array[float]", clause: search.Clause) -> tuple[search.Ranking, int]:
-        """The memories nearest to a task, and of how many."""
+        """The memories nearest to a task, and the number of memories compared."""
         if self._tasks is None:
             from engram.store.sqlite.task_neighbours import TaskNeighbours
 
@@ -393,9 +396,10 @@ class Index:
         return found, len(tasks)
 
     def may_have_situations(self) -> bool:
-        """Whether a memory may say when it matters.
+        """Whether a memory may have a situation.
 
-        Yes as long as some task vectors are missing: the searches by task make them, and a process that asks once is spared the reading.
+        Yes as long as some task vectors are missing, because the searches by task compute them. This also spares the
+        reading in a process that searches once.
         """
         if self._tasks is None or not self._tasks.is_whole:
             return True
@@ -416,7 +420,7 @@ class Index:
         return self.one("with_status", kinds, json.dumps(statuses)) is not None
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
-        """Where each document stands."""
+        """The position of each document."""
         rows = self.all("stands", json.dumps(list(numbers)))
         return {
             n: DocumentPosition(parent, position, last) if parent or position else _NO_POSITION
@@ -424,14 +428,14 @@ class Index:
         }
 
     def _newest_range(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
-        """The range of newest documents to search when the only useful term occurs in very many."""
+        """The range of newest documents to search if the only useful term is very common."""
         if len(kept) != 1 or frequency[kept[0]] <= POSTINGS_BUDGET * 2:
             return None
         last = self.count
         return int(last * (1 - POSTINGS_BUDGET / frequency[kept[0]])), last
 
     def _selective_index(self, filters: Filters, total: int) -> str:
-        """The SQL index by which so few documents pass that a full scan is slower; "" for a scan."""
+        """The SQL index to use if so few documents pass that a full scan is slower; "" for a scan."""
         if filters.parents is not None:
             return "docs_parent"
         if not self._kinds_counted <= total <= self._kinds_counted * _RECOUNT:
@@ -449,7 +453,7 @@ class Index:
     def passages(
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
-        """Documents by number, which all passed the filters, then every document in these ranges, with their vectors."""
+        """Documents by number, all of which passed the filters, then every document in these ranges, with their vectors."""
         found = [_build_passage(row, True) for row in self.all("alone", json.dumps(numbers))]
         if ranges:
             rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in ranges]))
@@ -474,8 +478,11 @@ class Index:
         return {term: self._frequency[term] for term in terms if term in self._frequency}
 
     def _is_unknown(self, term: str, change: int) -> bool:
-        """Whether a term occurs nowhere, as far as that is cached: until the next change, since a new memory may contain it."""
-        # Inside a transaction documents are written before the change has its number.
+        """Whether a term is cached as occurring nowhere.
+
+        The cache ends with the next change, since a new memory may contain the term.
+        """
+        # Inside a transaction, documents are written before the change gets its number.
         is_outdated = change != self._unknown_at or self.db.in_transaction
         if is_outdated or len(self._unknown_terms) > _MAX_UNKNOWN_TERMS:
             self._unknown_terms, self._unknown_at = set(), change

@@ -1,4 +1,8 @@
-"""The two retrievers (BM25 by FTS5, or by postings in memory in a process that asks often; and an exact scan of the vectors), and filters as a WHERE clause over `docs d`."""
+"""The two retrievers, by words and by vectors, and filters as a WHERE clause over `docs d`.
+
+Words are ranked by BM25: by FTS5 or, in a process that searches often, by postings in memory. Vectors are scanned
+exactly.
+"""
 
 import json
 import sqlite3
@@ -29,24 +33,24 @@ if TYPE_CHECKING:
 
 
 SATURATION, LENGTH = 1.2, 0.75
-"""FTS5's k1 and b, which cannot be set."""
+"""The k1 and b of FTS5, which are fixed."""
 _LEAST_RARITY = 1e-6
-"""What FTS5 takes for a term that more than half of the documents have."""
+"""The value that FTS5 uses for a term in more than half of the documents."""
 MAX_DOCUMENTS = 50_000
-"""Documents that are kept: some 2 MB for ten thousand short ones."""
+"""Maximum documents in memory: some 2 MB for ten thousand short ones."""
 CHARACTERS_PER_SEARCH = 150_000
-"""Characters of index terms that one search reads, in some ten milliseconds; the next searches read the rest."""
+"""Characters of index terms that one search reads, in some 10 ms; the next searches read the rest."""
 _CHANGED_DOCUMENTS = """
 SELECT t.n, t.statement, t.about, t.support, t.cues FROM docs d JOIN texts t ON t.n = d.n WHERE d.change > ? AND d.n <= ?
 """
 _MAX_CHANGED_DOCUMENTS = 2_000
-"""Documents that are taken out one by one; where more changed, all are read again."""
+"""Maximum changed documents that are removed one by one; if more changed, all are read again."""
 _ENDS = "SELECT coalesce((SELECT max(change) FROM docs), 0), coalesce((SELECT max(n) FROM docs), 0)"
 _NEW_DOCUMENTS = "SELECT n, statement, about, support, cues FROM texts WHERE n > ? ORDER BY n"
 
 
 class _Term:
-    """The documents with a term, in the order of their numbers, and how often each has it, by the weights of its fields."""
+    """The documents with a term, in the order of their numbers, and the weighted count of the term in each."""
 
     __slots__ = ("_arrays", "_counts", "_numbers")
 
@@ -56,20 +60,20 @@ class _Term:
         self._arrays: Found | None = None
 
     def put(self, n: int, count: float) -> None:
-        """Add a document that is not there."""
+        """Add a document that is not in the list."""
         at = bisect_left(self._numbers, n) if self._numbers and n < self._numbers[-1] else len(self._numbers)
         self._numbers.insert(at, n)
         self._counts.insert(at, count)
         self._arrays = None
 
     def drop(self, n: int) -> None:
-        """Take a document out that is there."""
+        """Remove a document that is in the list."""
         at = bisect_left(self._numbers, n)
         del self._numbers[at], self._counts[at]
         self._arrays = None
 
     def as_arrays(self) -> "Found":
-        """Both as arrays."""
+        """The document numbers and the counts, as arrays."""
         import numpy as np
 
         if self._arrays is None:
@@ -78,8 +82,11 @@ class _Term:
 
 
 class Postings:
-    """The postings of one connection's index. Documents are read in the order of their numbers, which are never used twice.
-    FTS5 looks up the length of every document that has a term; a process that searches often reads all of them once and ranks by itself."""
+    """The postings of one connection's index.
+
+    Documents are read in the order of their numbers, which are never reused. FTS5 looks up the length of every document
+    with a term; a process that searches often reads all of them once and computes the ranking itself.
+    """
 
     def __init__(self) -> None:
         self._forget()
@@ -97,8 +104,9 @@ class Postings:
     def rank(
         self, db: sqlite3.Connection, terms: Sequence[str], limit: int, allowed: Sequence[int] | None = None
     ) -> list[tuple[int, float]] | None:
-        """The best documents with any of the terms, of the `allowed` ones if given, best first; None as long as not all have been read, and
-        inside a transaction, whose changes have no number yet.
+        """The best documents with any of the terms, best first, optionally only `allowed` ones.
+
+        None until all documents have been read, and inside a transaction, whose changes have no number yet.
         """
         if db.in_transaction or not self._refresh(db):
             return None
@@ -119,7 +127,7 @@ class Postings:
         return list(zip(best.tolist(), scores[best].tolist(), strict=True))
 
     def _rooms(self) -> "npt.NDArray[np.float64]":
-        """What the length of each document adds below the line."""
+        """The length term in the denominator of BM25, for each document."""
         import numpy as np
 
         if self._room is None:
@@ -132,10 +140,11 @@ class Postings:
         return rarity if rarity > 0 else _LEAST_RARITY
 
     def _refresh(self, db: sqlite3.Connection) -> bool:
-        """Follow what changed, read on, and say whether all documents have been read."""
+        """Apply changes and continue reading; returns whether all documents have been read."""
         state = db.execute("PRAGMA data_version").fetchone()[0], db.total_changes
         if state != self._state:
-            # First the number of the last change: what another process commits meanwhile has a higher one, and is read again.
+            # Get the number of the last change first: changes that another process commits after it have a higher
+            # number, and are read again.
             change, last = db.execute(_ENDS).fetchone()
             self._follow(db)
             self._state, self._change, self._is_whole, self._is_large = state, change, False, last > MAX_DOCUMENTS
@@ -144,7 +153,7 @@ class Postings:
         return self._is_whole
 
     def _follow(self, db: sqlite3.Connection) -> None:
-        """Take in what became of the documents that were read."""
+        """Apply the changes to documents that were already read."""
         rows = db.execute(_CHANGED_DOCUMENTS, (self._change, self._last)).fetchmany(_MAX_CHANGED_DOCUMENTS + 1)
         changed = {n: fields for n, *fields in rows if self._digests.get(n) != hash(tuple(fields))}
         (left,) = db.execute("SELECT count(*) FROM texts WHERE n <= ?", (self._last,)).fetchone()
@@ -198,7 +207,7 @@ class Postings:
 Clause = tuple[str, list[object]]
 _Found = TypeVar("_Found")
 TASKS, FORMER_TASKS = "tasks.bin", "marks.bin"
-"""The file next to the index with the task vectors of memories, and what it was called before."""
+"""The file with the memories' task vectors, next to the index, and its former name."""
 _LARGEST = 2**63 - 1
 
 
@@ -225,7 +234,7 @@ class SqliteCondition(FilterCondition):
         if values is not None:
             self.add(f"{column} IN ({', '.join(['{}'] * len(values))})", *values)
             if column == "d.parent":
-                self.add("d.parent <> ''")  # lets SQLite use the partial index
+                self.add("d.parent <> ''")  # This lets SQLite use the partial index.
 
     def not_among(self, column: str, values: Sequence[str]) -> None:
         self.add(f"{column} NOT IN ({', '.join(['{}'] * len(values))})", *values)
@@ -275,11 +284,11 @@ class SqliteCondition(FilterCondition):
 Ranking = list[tuple[int, float]]
 
 _LARGE, _SAMPLE, _ENOUGH = 300_000, 50_000, 25
-"""From this many documents on, a term's count is estimated from a sample of the newest if it occurs there often enough."""
+"""From this many documents on, the count of a term that is common enough is estimated from a sample of the newest documents."""
 _MAX_SCANNED_VECTORS = 20_000
-"""Up to this many vectors in a row, comparing all is faster than looking up those that pass."""
+"""Up to this many consecutive vectors, comparing all is faster than looking up those that pass."""
 _SLACK, _LEAST = 3, 256
-"""Candidates before the filter: a multiple of the limit, and at least this many; most queries filter little."""
+"""How many candidates are ranked before the filter: a multiple of the limit, and a minimum. Most queries filter little."""
 
 
 def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], total: int = 0) -> dict[str, int]:
@@ -290,7 +299,7 @@ def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], t
     """
     wanted = list(dict.fromkeys(terms))
     estimated = {term: _estimated_frequency(connection, term, total) for term in wanted} if total > _LARGE else {}
-    # One statement because a misspelled word has hundreds of possible corrections.
+    # One statement, because a misspelled word has hundreds of possible corrections.
     sql = "SELECT v.term, v.doc FROM json_each(?) j CROSS JOIN vocabulary v ON v.term = j.value"
     counted = connection.execute(sql, (json.dumps([term for term in wanted if not estimated.get(term)]),))
     found = {term: count for term, count in estimated.items() if count} | dict(counted.fetchall())
@@ -304,18 +313,18 @@ def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) 
 
 
 _MAX_FTS_RANKINGS = 3
-"""Rankings that FTS5 makes first: a process that asks one question, as the command line does, would read all documents for nothing."""
+"""Rankings by FTS5 before reading all documents, which would not pay off in a process with one query, such as a CLI command."""
 _FILTERS_KEPT, _PASSING_KEPT = 8, 50_000
-"""Filters of which it is kept which documents pass them, and of how many documents."""
+"""How many filters are cached with the documents that pass them, and up to how many documents."""
 _RANKINGS_KEPT = 64
-"""Rankings that are kept: those of a question and its wordings by each retriever."""
+"""How many rankings are cached: those of a question and its wordings by each retriever."""
 
 
 class LastRankings:
-    """What searches found of late: the rankings before the filter of the last questions, since the searches of one recall ask for the same with
-    different filters, and which documents passed the last filters.
+    """Caches the results of recent searches: unfiltered rankings, and the documents that passed recent filters.
 
-    It is valid until this connection or another one writes to the index.
+    The searches of one recall ask for the same rankings with different filters. The cache is valid until any connection
+    writes to the index.
     """
 
     def __init__(self) -> None:
@@ -328,7 +337,7 @@ class LastRankings:
         """How often terms were ranked."""
 
     def get(self, connection: sqlite3.Connection, retriever: str, asked: object, rank: Callable[[], _Found]) -> _Found:
-        """The ranking of a retriever for what it is asked, by `rank` unless it is known."""
+        """The ranking of a retriever for a query, computed by `rank` unless it is cached."""
         self._refresh(connection)
         key = retriever, asked
         if key not in self._found:
@@ -339,7 +348,7 @@ class LastRankings:
         return cast(_Found, self._found[key])
 
     def has(self, connection: sqlite3.Connection, retriever: str, asked: object) -> bool:
-        """Whether the ranking of a retriever for what it is asked is kept."""
+        """Whether the ranking of a retriever for a query is cached."""
         self._refresh(connection)
         return (retriever, asked) in self._found
 
@@ -401,7 +410,7 @@ def lexical(
 
 
 def rank_terms(connection: sqlite3.Connection, last: LastRankings, terms: Sequence[str], limit: int) -> Ranking:
-    """The best documents with any of the terms, whatever the filter."""
+    """The best documents with any of the terms, regardless of the filter."""
     wide, (match, weights) = _wide(limit), _match(terms)
     sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
 
@@ -453,7 +462,7 @@ def _first_allowed(
 def check_first(
     connection: sqlite3.Connection, last: LastRankings, rankings: Sequence[Ranking], clause: "Clause", limit: int
 ) -> None:
-    """Look up which of the first documents of several rankings pass the filter; `lexical` and `semantic` then know it."""
+    """Look up together which of the first documents of several rankings pass the filter, for `lexical` and `semantic`."""
     first = _first(limit)
     last.find_allowed(connection, list(dict.fromkeys(n for ranking in rankings for n, _ in ranking[:first])), clause)
 
@@ -506,7 +515,7 @@ def rank_vector(
     limit: int,
     between: tuple[int, int] | None,
 ) -> Ranking:
-    """The documents most similar to a vector, whatever the filter."""
+    """The documents most similar to a vector, regardless of the filter."""
     from engram.embedding import vectors as products
 
     (begin, end), wide = between or (0, len(matrix) - 1), _wide(limit)
@@ -525,7 +534,7 @@ def scan_all(
     limit: int,
     between: tuple[int, int] | None,
 ) -> None:
-    """Rank the documents for several vectors with one product; `rank_vector` then finds the rankings."""
+    """Rank the documents for several vectors with one matrix product, and cache the rankings for `rank_vector`."""
     import numpy as np
 
     from engram.embedding import vectors as products
@@ -569,7 +578,7 @@ def _scan_allowed(
     limit: int,
     by: str,
 ) -> Ranking:
-    """The same, of only the documents that pass."""
+    """Memories nearest to a task, comparing only the documents that pass."""
     found = last.all_allowed(connection, clause, by)
     if not found:
         return []

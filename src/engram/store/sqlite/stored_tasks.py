@@ -1,7 +1,7 @@
 """The task vectors of a store's memories, in a small file next to the index.
 
-Each process that reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start. It is written without
-a lock: the last one wins, and what it lacks is embedded again.
+Each process that reads the file updates it. Like the index it is derived, and deleting it only slows down one session
+start. It is written without a lock: the last writer wins, and missing vectors are computed again.
 """
 
 import struct
@@ -22,21 +22,21 @@ _CODE = BITS // 8
 NO_VECTOR = bytes(BITS)
 UNFINISHED_CHANGE = -1
 MAX_COMPARED_MEMORIES = 20_000
-"""Memories of a store whose task vectors are compared, the newest; older ones are found by their words."""
+"""How many of a store's newest memories are compared by task vector; older ones are found by their words."""
 
 
 @dataclass(frozen=True, slots=True)
 class TasksState:
-    """What a file of task vectors was made of."""
+    """The versions of the data that a file of task vectors was made from."""
 
     index: int
-    """A checksum of the index's name: one that was made again has other numbers for its memories."""
+    """A checksum of the index's name: a recreated index numbers its memories differently."""
     generation: int
-    """Of the index, which numbers its memories again when it is emptied."""
+    """The generation of the index, which renumbers its memories when it is emptied."""
     change: int
-    """The last change of the index that it covers; UNFINISHED while memories are missing."""
+    """The last change of the index that the file covers; UNFINISHED while memories are missing."""
     model: int
-    """Which task vectors it has."""
+    """The model of the task vectors."""
 
 
 def index_number(name: object) -> int:
@@ -45,7 +45,7 @@ def index_number(name: object) -> int:
 
 
 class StoredTasks:
-    """Codes and vectors by the number of a memory."""
+    """Codes and vectors, by the number of the memory."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class StoredTasks:
 
     @property
     def changes(self) -> dict[int, int]:
-        """The change of the index that each was made of."""
+        """The change of the index from which each vector was computed."""
         return dict(zip(self._numbers, self._changes, strict=True))
 
     @classmethod
     def empty(cls) -> Self:
-        """Of no memory."""
+        """Task vectors of no memories."""
         return cls(TasksState(0, -1, UNFINISHED_CHANGE, 0), (), (), (), memoryview(b""))
 
     @staticmethod
     def state_of(path: Path) -> TasksState | None:
-        """What the file that is there now was made of; None where there is none."""
+        """The state of the current file; None if there is none."""
         try:
             with path.open("rb") as file:
                 _, *state, _, _ = _HEADER.unpack(file.read(_HEADER.size))
@@ -80,7 +80,7 @@ class StoredTasks:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The task vectors of a file; none where it is missing or damaged."""
+        """Read the task vectors from a file; none if it is missing or damaged."""
         try:
             data = read_bytes(path)
             magic, index, generation, change, model, count, checksum = _HEADER.unpack_from(data)
@@ -96,7 +96,7 @@ class StoredTasks:
         return cls(state, head[:count], head[count:], known, memoryview(data)[vectors:])
 
     def vector(self, n: int) -> Vector:
-        """The vector of a memory; zero where it is not known."""
+        """The vector of a memory; zero if it is missing."""
         place = self._places.get(n)
         return NO_VECTOR if place is None else bytes(self.vectors[BITS * place : BITS * (place + 1)])
 
@@ -109,7 +109,7 @@ class StoredTasks:
         return {n: data[BITS * place : BITS * (place + 1)] for place, n in enumerate(self._numbers)}
 
     def keep_only(self, numbers: Container[int]) -> "StoredTasks":
-        """Those of memories that are still there."""
+        """Remove the vectors of memories that no longer exist."""
         kept, changes, vectors = [n for n in self._numbers if n in numbers], self.changes, self._by_number()
         data = b"".join([vectors[n] for n in kept])
         return StoredTasks(
@@ -117,14 +117,14 @@ class StoredTasks:
         )
 
     def merge(self, state: TasksState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "StoredTasks":
-        """These and others, which come instead of older ones."""
+        """Add vectors, replacing older ones of the same memories."""
         vectors, before = self._by_number() | dict(more), self.changes
         codes = [code_of_bytes(vector) if n in more else self.codes[n] for n, vector in vectors.items()]
         seen = [changes[n] if n in more else before[n] for n in vectors]
         return StoredTasks(state, list(vectors), seen, codes, memoryview(b"".join(vectors.values())))
 
     def write(self, path: Path) -> None:
-        """Replace the file. Where it cannot be written, a prompt finds all but the newest memories by their words alone."""
+        """Replace the file. If it cannot be written, a prompt finds all but the newest memories by their words alone."""
         state = self.state
         body = b"".join(
             [

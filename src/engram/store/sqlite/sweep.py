@@ -1,4 +1,4 @@
-"""Finding edited files by their stamps, and new ones by the times of their folders. Standard library only, for the hooks."""
+"""Finds edited files by their stamps, and new ones by the times of their folders. Standard library only, for the hooks."""
 
 import os
 import sqlite3
@@ -8,22 +8,22 @@ from pathlib import Path
 
 SECOND_NS = 1_000_000_000
 COARSE_CLOCK_NS, FINE_CLOCK_NS = 2 * SECOND_NS, SECOND_NS // 100
-"""One tick of a file system's clock at most: of one that counts in seconds (FAT in steps of two), and of the others."""
+"""The longest tick of a file system's clock: with a resolution of seconds (FAT uses steps of two), and of the others."""
 FILES_PER_STEP = 256
-"""Files between two looks at the clock."""
+"""Files between two checks of the clock."""
 _FOLDERS = "SELECT path, mtime_ns FROM folders WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')"
 _SLICE = "SELECT path, mtime_ns, size, inode, ctime_ns FROM files WHERE path > ? AND path < ? ORDER BY path LIMIT ?"
 
 
 def changed_folders(db: sqlite3.Connection, root: str, folders: Iterable[str]) -> list[str]:
-    """The known folders, these and those below them, whose listing may have changed: one stat each. All are stored paths."""
+    """The known folders, at or below these, whose listing may have changed: one stat each. All are stored paths."""
     home = f"{root}{os.sep}"
     known = folder_times(db, folders).items()
     return [path for path, mtime_ns in known if folder_time(path if path[0] == "/" else home + path) != mtime_ns]
 
 
 def folder_times(db: sqlite3.Connection, folders: Iterable[str]) -> dict[str, int]:
-    """The recorded time of each known folder, of these and those below them."""
+    """The recorded time of each known folder, at or below these."""
     found: dict[str, int] = {}
     for folder in folders:
         found.update(db.execute(_FOLDERS, (folder,)).fetchall())
@@ -39,10 +39,10 @@ def folder_time(folder: Path | str) -> int:
 
 
 def time_to_record(mtime_ns: int, now_ns: int) -> int:
-    """The time to record for a folder that was listed now.
+    """The time to record for a folder that was just listed.
 
-    A change within the same tick of the file system's clock would leave the time as it is, so 0 is recorded for a folder that
-    changed just now: it is listed again.
+    A change within the same tick of the file system's clock would leave the time unchanged, so 0 is recorded for a
+    folder that has just changed, and it is listed again.
     """
     tick = COARSE_CLOCK_NS if mtime_ns % SECOND_NS == 0 else FINE_CLOCK_NS
     return 0 if mtime_ns >= 0 and now_ns - mtime_ns < tick else mtime_ns
@@ -58,7 +58,7 @@ class Sweep:
         self._ranges = _rotate([_range(folder) for folder in folders], position)
 
     def put_first(self, folders: Iterable[str]) -> None:
-        """Compare the files of these folders first, each once in a pass: one that keeps changing must not hold up the others."""
+        """Compare the files of these folders first, each once in a pass, so that one that keeps changing does not delay the others."""
         urgent = [folder for folder in folders if folder not in self._put_first]
         self._put_first.update(urgent)
         self._ranges[:0] = map(_range, urgent)
@@ -69,7 +69,7 @@ class Sweep:
         return self._ranges[0][0] if self._ranges else ""
 
     def compare(self, db: sqlite3.Connection, seconds: float) -> list[str]:
-        """The stored paths of the files that differ from the index, of as many as the time allows, but at least a few."""
+        """The stored paths of files that differ from the index; compares as many as the time allows, but at least a few."""
         deadline = time.monotonic() + seconds
         changed: list[str] = []
         while self._ranges:

@@ -1,4 +1,7 @@
-"""The memories nearest to a task, for the engine: their task vectors as one matrix, brought up to date when the index changed."""
+"""Finds the memories nearest to a task, for the engine.
+
+Their task vectors form one matrix, updated when the index changes.
+"""
 
 import json
 import sqlite3
@@ -21,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["TaskNeighbours"]
 
 EMBEDDED_PER_SEARCH = 1_000
-"""New memories that one search embeds, the newest, in about a quarter of a second; the next searches embed the rest."""
+"""How many of the newest memories without a vector one search embeds, in about 0.25 s; the next searches embed the rest."""
 MIN_SAVED_MEMORIES = 20
-"""From this many new vectors on the file is written again, so that the next process need not make them."""
+"""From this many new vectors on, the file is rewritten, so that the next process need not compute them."""
 
 
 class TaskNeighbours:
@@ -49,7 +52,7 @@ class TaskNeighbours:
 
     @property
     def model(self) -> int:
-        """Which task vectors these are."""
+        """The model of the task vectors."""
         return self._table.number
 
     @property
@@ -58,7 +61,7 @@ class TaskNeighbours:
         return self._state is not None and self._state.change != UNFINISHED_CHANGE
 
     def nearest(self, db: sqlite3.Connection, state: TasksState, task: Any, count: int) -> Ranking:
-        """The memories nearest to the vector of a task, the nearest first. `state` is that of the index now."""
+        """The memories nearest to the vector of a task, nearest first. `state` is the current state of the index."""
         import numpy as np
 
         from engram.embedding import vectors as products
@@ -88,13 +91,13 @@ class TaskNeighbours:
             self._save()
 
     def _embed_changed(self, db: sqlite3.Connection, since: int) -> bool:
-        """Embed what changed; returns whether that was all."""
+        """Embed changed memories; returns whether none are left."""
         stale = {n: change for n, change in _active(db, since) if self._changes.get(n) != change}
         self._embed(db, list(stale)[:EMBEDDED_PER_SEARCH], stale)
         return len(stale) <= EMBEDDED_PER_SEARCH
 
     def _keep(self, there: Container[int]) -> None:
-        """Only those of memories that are still there: a purged one leaves nothing behind."""
+        """Remove the vectors of memories that no longer exist, so that a purge leaves nothing behind."""
         kept = {n: row for n, row in self._rows.items() if n in there}
         if len(kept) < len(self._rows):
             self._vectors, self._units = self._vectors[list(kept.values())], None
@@ -102,7 +105,7 @@ class TaskNeighbours:
             self._changes = {n: self._changes[n] for n in kept}
 
     def _read(self, state: TasksState) -> None:
-        """Begin with what the file has, if that is of this index."""
+        """Start with the vectors in the file, if they belong to this index."""
         import numpy as np
 
         self._forget()
@@ -146,7 +149,7 @@ def _texts(record: dict[str, Any]) -> tuple[str, str]:
 
 
 def _active(db: sqlite3.Connection, since: int) -> list[tuple[int, int]]:
-    """The memories that changed since then and are active, each with its change, the newest first."""
+    """The active memories that changed since then, each with its change, newest first."""
     return db.execute(
         "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' AND change > ? ORDER BY n DESC LIMIT ?",
         (since, MAX_COMPARED_MEMORIES),

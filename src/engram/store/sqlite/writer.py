@@ -1,4 +1,7 @@
-"""Adds documents to the index and removes them inside one write transaction, and keeps their vectors as one memory-mapped matrix whose row n belongs to document n."""
+"""Adds documents to the index and removes them, inside one write transaction.
+
+Vectors are also written to a memory-mapped matrix whose row n belongs to document n.
+"""
 
 import contextlib
 import json
@@ -45,13 +48,13 @@ class DocumentWriter:
         """Whether a document was added without a vector."""
 
     def start_generation(self, generation: int) -> None:
-        """Use this generation for later vectors."""
+        """Use this generation for subsequent vectors."""
         self._generation = generation
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """Look up together which of these ids are new, before they are put."""
+        """Look up together which of these ids are new, before the documents are put."""
         known = self._run(self._sql["known_ids"], (json.dumps(ids),)).fetchall()
-        # SQLite reads a text in JSON up to its first NUL.
+        # SQLite reads text in JSON only up to the first NUL.
         self._absent = {i for i in ids if "\0" not in i}.difference(i for (i,) in known)
 
     def put(self, document: Document, record: Mapping[str, Any] | str, vector: "Vectors | None" = None) -> bool:
@@ -107,7 +110,7 @@ class DocumentWriter:
         self._new_ids.clear()
 
     def _update_texts(self, n: int, document: Document, old: tuple[Any, ...], vector: "Vectors | None") -> None:
-        """Replace what changed of a known document: its terms, and a vector that no longer fits its text."""
+        """Replace the changed parts of a known document: its terms, and a vector that no longer matches its text."""
         texts = _fields(document)
         meaning = meaning_digest(document.meaning)
         if (old[1:5], old[5]) != (texts, meaning):
@@ -200,7 +203,7 @@ def seconds(moment: datetime | None) -> float | None:
 
 
 def to_blob(vector: "Vectors") -> bytes:
-    """Half precision: half the bytes, and no measurable loss in ranking."""
+    """Convert to half precision: half the bytes, and no measurable loss in ranking."""
     import numpy as np
 
     return vector.astype(np.float16).tobytes()
@@ -257,7 +260,7 @@ class Matrix:
         with self._open_file() as descriptor:
             self._reserve(descriptor, count)
         rows = self._path.stat().st_size // (4 * self.dim)
-        # As a plain array: every operation on the memmap subclass pays for being one.
+        # A plain array, because every operation on the memmap subclass is slower.
         return np.asarray(np.memmap(self._path, dtype=np.float32, mode="r", shape=(rows, self.dim)))
 
     @contextlib.contextmanager
@@ -275,7 +278,7 @@ class Matrix:
 
     def fill(self, batches: "Iterable[tuple[Sequence[int], Matrix32]]", count: int) -> None:
         """Create the file from these rows; if another process was faster, its file is kept."""
-        import tempfile  # slow to import
+        import tempfile  # Slow to import.
 
         descriptor, name = tempfile.mkstemp(prefix=UNFINISHED_PREFIX, dir=self._path.parent)
         try:

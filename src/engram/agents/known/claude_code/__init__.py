@@ -25,7 +25,7 @@ _PRIVATE = frozenset(
     ("projects", "todos", "tasks", "teams", "plans", "sessions", "session-env", "shell-snapshots", "file-history",
      "paste-cache", "image-cache", "debug", "statsig", "telemetry", "backups", "history.jsonl", "ide", "cache")
 )  # fmt: skip
-"""What Claude Code keeps in its configuration about all projects: transcripts, memories, histories, pasted text."""
+"""Entries of Claude Code's folder that are about all projects: transcripts, memories, histories, pasted text."""
 
 
 def _find_file(home: Path, environment: Environment) -> Path:

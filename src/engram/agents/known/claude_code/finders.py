@@ -1,4 +1,7 @@
-"""Finds what Claude Code keeps about a project: its folders and whether they are that project's alone, auto memory, rules, skills and Engram's plugin."""
+"""Finds what Claude Code keeps about a project: session folders, auto memory, rules, skills and Engram's plugin.
+
+It also decides whether a folder belongs to that project alone.
+"""
 
 import os
 import re
@@ -18,14 +21,14 @@ from engram.model.lazy import cached_property, lazy_pattern
 from engram.store.scopes import git_top, resolve_path
 
 MAX_SLUG_CHARS = 200
-"""Characters of a project's folder name in Claude Code; a longer one is cut, and a hash is added."""
+"""Maximum characters of a project's folder name in Claude Code; a longer name is cut, and a hash is added."""
 _NOT_PLAIN = lazy_pattern(r"[^a-zA-Z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _OWN_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
 
 class ClaudeFolders:
-    """The folders of Claude Code for one project."""
+    """Claude Code's folders for one project."""
 
     def __init__(self, places: SourcePlaces) -> None:
         self._places = places
@@ -33,12 +36,12 @@ class ClaudeFolders:
         self._projects = self.config / "projects"
 
     def project_configs(self) -> Iterator[Path]:
-        """The `.claude` of the directory and of every folder above it, less the home's: that one is the user's, or nobody's."""
+        """The `.claude` of the directory and of every folder above it, except the home's, which is not a project's."""
         own = {self._places.home / CONFIG, self.config}
         yield from (folder / CONFIG for folder in self._places.upwards() if folder / CONFIG not in own)
 
     def project_folders(self) -> list[Path]:
-        """The folders with what belongs to this project: by its main worktree first, then by the directory."""
+        """The folders with files of this project: by its main worktree first, then by the directory."""
         places = self._places
         if named := places.environment.get(_OWN_NAME):
             return [self._projects / Path(named).name]
@@ -49,7 +52,7 @@ class ClaudeFolders:
         return list(dict.fromkeys(folders))
 
     def session_folders(self) -> list[Path]:
-        """The folders that may have sessions of this project: those named for it, and for folders below it."""
+        """The folders that may have sessions of this project, named after it or after folders below it."""
         exact = self.project_folders()
         begins = tuple(f"{slug(str(path))}-" for path in self._places.roots)
         with suppress(OSError):
@@ -61,10 +64,10 @@ class ClaudeFolders:
 
     @cached_property
     def own_folders(self) -> list[Path]:
-        """Those of the project's folders that have nothing of another project.
+        """The project's folders that contain nothing of another project.
 
-        Claude Code names a folder after the root of a repository, and different paths may have the same name. The user's own choice of a
-        name is not checked.
+        Claude Code names a folder after the root of a repository, and different paths can get the same name. A folder
+        name that the user has chosen is not checked.
         """
 
         places = self._places
@@ -79,21 +82,21 @@ class ClaudeFolders:
         return list(folders)
 
     def settings(self) -> Iterator[Mapping[str, Any]]:
-        """The settings of the organisation, then those of the user. A project's are not read: it may be a clone."""
+        """The organisation's settings, then the user's. A project's are not read, because it may be an untrusted clone."""
         managed = self._places.managed.get(NAME) or find_managed()
         yield settings_of(managed / "managed-settings.json")
         yield settings_of(self.config / "settings.json")
 
 
 def slug(path: str) -> str:
-    """The name that Claude Code gives the folder of a project: every character that is no letter or digit becomes `-`."""
+    """The name that Claude Code gives a project's folder: each character except letters and digits becomes `-`."""
     name = replace_with_dashes(path)
     return name if len(name) <= MAX_SLUG_CHARS else f"{name[:MAX_SLUG_CHARS]}-{_hash(path)}"
 
 
 def replace_with_dashes(path: str) -> str:
-    """A path with `-` for every character that is no letter or digit."""
-    # JavaScript replaces each half of a character beyond 16 bits.
+    """A path with each character except letters and digits replaced by `-`."""
+    # JavaScript replaces each half of a surrogate pair.
     return "".join("--" if ord(char) > 0xFFFF else char for char in path).translate(_DASHES)
 
 
@@ -107,7 +110,7 @@ _DASHES = _Dashes()
 
 
 def _hash(path: str) -> str:
-    """The hash of a long path, as Claude Code computes it without Bun; with Bun it is another one."""
+    """The hash of a long path, as Claude Code computes it without Bun; with Bun, the hash differs."""
     value = 0
     data = path.encode("utf-16-le", "surrogatepass")
     for at in range(0, len(data), 2):
@@ -121,7 +124,7 @@ def _hash(path: str) -> str:
 
 
 def _named_for(projects: Path, path: str) -> list[Path]:
-    """The folders of a project; of a long path any with its beginning, since versions of the program hash it differently."""
+    """The folders of a project. For a long path, any folder with its beginning, since the hash depends on the version."""
     name = replace_with_dashes(path)
     if len(name) <= MAX_SLUG_CHARS:
         return [projects / name]
@@ -153,7 +156,10 @@ def find_auto_memory(documents: Documents) -> None:
 
 
 def folders_of(places: SourcePlaces) -> list[Path]:
-    """Where the auto memory may be. Only the user's and the managed settings choose another folder: a cloned project must not."""
+    """The possible folders of the auto memory.
+
+    Only the user's and the managed settings may choose another folder; a cloned project must not.
+    """
     own = places.make_once(ClaudeFolders)
     for settings in own.settings():
         chosen = settings.get(SETTING)
@@ -165,14 +171,14 @@ def folders_of(places: SourcePlaces) -> list[Path]:
 
 
 MAX_LISTED_ENTRIES = 20_000
-"""Files and folders of a project that are looked at for a match; in a larger one a rule that matched none of them applies."""
+"""Maximum files and folders of a project checked for a match; in a larger project, a rule without a match so far applies."""
 _SKIPPED = frozenset(
     (".git", "node_modules", ".venv", "venv", "__pycache__", "target", "dist", "build", ".tox", ".cache")
 )
 
 
 def find_rules(documents: Documents) -> None:
-    """Add the rules that apply in the project."""
+    """Add the rules that apply to the project."""
     places = documents.places
     own = places.make_once(ClaudeFolders)
     configs = [config for config in own.project_configs() if is_own(config / "rules", places)]
@@ -189,7 +195,7 @@ def find_rules(documents: Documents) -> None:
 
 
 def _find_matching_globs(rules: Sequence[list[str]], places: SourcePlaces) -> set[tuple[str, ...]]:
-    """The lists of globs of which one matches a file of the project."""
+    """The lists of globs with at least one that matches a file of the project."""
     matched = set[tuple[str, ...]]()
     left = MAX_LISTED_ENTRIES
     for globs in rules:
@@ -203,7 +209,7 @@ def _find_matching_globs(rules: Sequence[list[str]], places: SourcePlaces) -> se
 
 
 def _has_match(pattern: str, top: Path, most: int) -> tuple[int, bool]:
-    """How many entries were looked at, and whether a file below the top matches."""
+    """How many entries were checked, and whether a file below the top matches."""
     wanted, looked = compile_glob(pattern), 0
     for path in _files(top, fixed_folder(pattern)):
         looked += 1
@@ -215,7 +221,7 @@ def _has_match(pattern: str, top: Path, most: int) -> tuple[int, bool]:
 
 
 def _files(top: Path, start: str) -> Iterator[str]:
-    """The files below a folder of the project, as paths relative to the project; nothing is followed out of it."""
+    """The files below a folder of the project, as paths relative to the project; links out of it are not followed."""
     waiting = [start]
     while waiting:
         folder = waiting.pop()
@@ -237,7 +243,7 @@ _NUMBER = lazy_pattern(r"\d+")
 
 
 def find_skills(documents: Documents) -> None:
-    """Add the skills that an agent here could use."""
+    """Add the skills that an agent can use in this project."""
     places = documents.places
     own = places.make_once(ClaudeFolders)
     for config in own.project_configs():
@@ -269,7 +275,7 @@ def _plugins(config: Path) -> Iterator[str]:
 
 
 def _find_installed(config: Path) -> set[str]:
-    """The folders that Claude Code's own list names."""
+    """The folders in Claude Code's own list of installed plugins."""
     listed = settings_of(config / "plugins" / "installed_plugins.json").get("plugins")
     entries = [one for each in (listed.values() if isinstance(listed, dict) else ()) for one in _several(each)]
     paths = (entry.get("installPath") for entry in entries if isinstance(entry, dict))
@@ -287,7 +293,7 @@ def _is_version(path: str) -> bool:
 
 
 def _age(path: str) -> tuple[list[int], float, str]:
-    """What the newest version has most of: its numbers, where it has any, then the time it was installed."""
+    """The sort key of a plugin's version: its numbers, if it has any, then the time it was installed."""
     name = path.rpartition("/")[2]
     numbers = [int(number) for number in _NUMBER.findall(name.partition("-")[0])] if "." in name else []
     try:
@@ -307,16 +313,17 @@ FINDERS = SourceFinders(
 
 
 MAX_TRANSCRIPTS = 40
-"""Transcripts of a folder that are asked where they ran: the newest."""
+"""Maximum transcripts of a folder checked for where they ran, the newest first."""
 MAX_FOLDERS = 500
-"""Folders that are listed in the search for other projects with the same name; beyond that, the answer is no."""
+"""Maximum folders listed in the search for other projects with the same name; beyond that, the answer is no."""
 
 
 def belongs_to_project(folder: Path, root: Path, places: SourcePlaces) -> bool:
-    """Whether a folder that is named after a root of the project has nothing of another project.
+    """Whether a folder that is named after a root of the project contains nothing of another project.
 
-    It has if one of its transcripts ran elsewhere, in a directory with the same name, or if another repository, or a directory outside
-    of any, has the same name. The name of a long path is cut, so that many paths may share it; there a transcript has to name the project.
+    It does if one of its transcripts ran in another directory with the same name, or if another repository, or a
+    directory outside of any, has the same name. Since the name of a long path is cut, many paths may share it; a
+    transcript then has to name the project.
     """
     name = replace_with_dashes(str(root))
     ran_in = [one for one in _directories(folder) if _shares_name(replace_with_dashes(one), name)]
@@ -331,7 +338,7 @@ def _shares_name(one: str, other: str) -> bool:
 
 
 def _directories(folder: Path) -> Iterator[str]:
-    """Where the sessions of a folder ran, as far as they say."""
+    """Where the sessions of a folder ran, as far as they record it."""
     reader = ClaudeCodeReader()
     sessions = [one for one in reader.sessions(folder, Problems()) if one.path.parent == folder]
     sessions.sort(key=lambda one: one.modified, reverse=True)
@@ -342,7 +349,7 @@ def _directories(folder: Path) -> Iterator[str]:
 
 
 def _has_rival(root: Path, name: str, places: SourcePlaces) -> bool:
-    """Whether a directory of another project gets the same name; also if there are too many folders to look at."""
+    """Whether a directory of another project gets the same name; also true if there are too many folders to check."""
     waiting = [(Path(root.anchor), name[len(replace_with_dashes(root.anchor)) :])]
     for _ in range(MAX_FOLDERS):
         if not waiting:
@@ -358,10 +365,10 @@ def _has_rival(root: Path, name: str, places: SourcePlaces) -> bool:
 
 
 def _matching_folders(folder: Path, rest: str, root: Path) -> Iterator[tuple[Path, str]]:
-    """The folders in a folder with whose names the rest of a name may begin, and what is left of it then."""
+    """The subfolders whose names match the beginning of the rest of a name, each with the remainder of the name."""
     try:
         names = os.listdir(folder)
-    except OSError:  # others may not list it, so that only the way to the project is known
+    except OSError:  # A folder that cannot be listed can still be on the way to the project.
         names = [root.parts[len(folder.parts)]] if root.is_relative_to(folder) and root != folder else []
     for name in names:
         part = replace_with_dashes(name)
@@ -373,7 +380,7 @@ def _matching_folders(folder: Path, rest: str, root: Path) -> Iterator[tuple[Pat
 
 
 def _is_other_project(path: Path, places: SourcePlaces) -> bool:
-    """Whether Claude Code would keep something about this directory as a project of its own."""
+    """Whether Claude Code would treat this directory as a project of its own."""
     real = resolve_path(path)
     return not places.is_in_project(str(real)) and git_top(real, places.home) in (None, real)
 
@@ -382,7 +389,7 @@ _NAME = "engram"
 
 
 def find_plugins(home: Path) -> Iterator[Plugin]:
-    """The plugins of this name that are switched on and have a script."""
+    """The enabled plugins of this name that have a script."""
     config = find_config(home, os.environ)
     listed = settings_of(config / "plugins" / "installed_plugins.json").get("plugins")
     enabled = settings_of(config / "settings.json").get("enabledPlugins")

@@ -1,4 +1,4 @@
-"""The names and fixed places of Claude Code."""
+"""Names and fixed paths of Claude Code."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ _MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": r"C:\P
 
 
 def find_config(home: Path, environment: Environment) -> Path:
-    """The user's configuration."""
+    """The user's configuration file."""
     return Path(environment.get("CLAUDE_CONFIG_DIR") or home / CONFIG).expanduser()
 
 

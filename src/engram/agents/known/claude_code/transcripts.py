@@ -1,7 +1,7 @@
-"""Claude Code's transcripts: `projects/<folder>/<session>.jsonl`, one record per line, in a format that changes without notice.
+"""Claude Code's transcripts: `projects/<folder>/<session>.jsonl`, one record per line. The format changes without notice.
 
-What other agents of the session said (side chains, the folders `subagents` and `tool-results`), summaries and everything the program itself wrote
-into the user's turns are left out.
+Left out are other agents of the session (side chains, the folders `subagents` and `tool-results`), summaries, and all
+text that the program itself adds to the user's turns.
 """
 
 import re
@@ -33,19 +33,19 @@ from engram.agents.transcripts.session import (
 )
 
 CONTEXT_BYTES = 256 * 1024
-"""Bytes before the offset where reading goes on that are read again, to understand what follows."""
+"""Bytes before the resume offset that are read again, for context."""
 _AGENT = "agent-"
-"""The prefix of older side chains, which were kept next to the sessions."""
+"""The prefix of older side chains, which were stored next to the sessions."""
 _SKIPPED = frozenset(("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage"))
 _TEXT_CONTENT = re.compile(rb'"content"\s*:\s*"')
-"""A message whose content is a text rather than a list of blocks."""
+"""A message whose content is text instead of a list of blocks."""
 
 
 class ClaudeCodeReader:
     """Finds and reads Claude Code's sessions."""
 
     def sessions(self, root: Path, problems: Problems) -> Iterator[StoredSession]:
-        """The sessions of every project, or of one project's folder, or one file."""
+        """The sessions of every project, of one project's folder, or of one file."""
         if root.is_file():
             yield from filter(None, [session_file(NAME, root, problems)])
             return
@@ -61,7 +61,7 @@ class ClaudeCodeReader:
         yield from filter(None, (session_file(NAME, file, problems) for file in files))
 
     def read(self, session: StoredSession, start: int) -> Reading:
-        """A session; its turns are read as they are asked for. Raises `OSError` if the file cannot be read."""
+        """A session, whose turns are read lazily. Raises `OSError` if the file cannot be read."""
         opening = LineReader(session.path, _matters).lines()
         directory = next((found for line in opening if (found := folder_of(line.record.get("cwd")))), "")
         reader = LineReader(session.path, _matters)
@@ -72,7 +72,7 @@ class ClaudeCodeReader:
 
 
 def _matters(line: bytes) -> bool:
-    """Whether a line may contain a turn: most bytes are the program's own records, and calls of tools."""
+    """Whether a line may contain a turn. Most bytes are the program's own records and tool calls."""
     if b'"isSidechain":true' in line:
         return False
     if b'"user"' in line or b'"queued_command"' in line:
@@ -92,13 +92,13 @@ def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
 
 
 def _is_left_out(record: dict[str, Any]) -> bool:
-    """Whether no person and no tool speaks in a record, but the program itself, or another agent."""
+    """Whether a record comes from the program itself or another agent, not from a person, tool or assistant."""
     flags = _SKIPPED & record.keys()
     return any(record[flag] for flag in flags) or ("origin" in record and not _is_persons(record["origin"]))
 
 
 def _find_speech(record: dict[str, Any]) -> Iterator[tuple[Role, str]]:
-    """What a record says, and who: the user's text, the results of tools, the assistant's text."""
+    """The text and the speaker of a record: the user, the results of tools, or the assistant."""
     attached = record.get("attachment")
     if isinstance(attached, dict):
         yield from _find_queued_words(attached)
@@ -115,12 +115,12 @@ def _find_speech(record: dict[str, Any]) -> Iterator[tuple[Role, str]]:
 
 
 def _find_queued_words(attached: dict[str, Any]) -> Iterator[tuple[Role, str]]:
-    """What the user typed while the agent was busy."""
+    """Find what the user typed while the agent was busy."""
     is_prompt = attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt"
     if is_prompt and not attached.get("isMeta") and _is_persons(attached.get("origin")):
         yield "user", typed_text(text_of(attached.get("prompt")))
 
 
 def _is_persons(origin: Any) -> bool:
-    """Whether a person sent a turn; other agents, channels and notifications can, too."""
+    """Whether a person sent a turn; other agents, channels and notifications also send turns."""
     return not isinstance(origin, dict) or origin.get("kind", "human") == "human"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PASSED_ON = frozenset(
     {"HOME", "LOGNAME", "PATH", "SHELL", "USER", "__CF_USER_TEXT_ENCODING", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"}
 )
-"""`DEFAULT_ENV_VARS` of its `rmcp-client`."""
+"""`DEFAULT_ENV_VARS` in its `rmcp-client`."""
 
 
 def _find_folder(home: Path, environment: Environment) -> Path:

@@ -1,7 +1,8 @@
 """Codex's rollouts: `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl` and `archived_sessions/`.
 
-Each line is a record `{timestamp, type, payload}`; older files have the payloads alone. Messages of the roles developer and system, the
-display's mirror (`event_msg`), other agents' sessions and what the program wrote into the user's turns are left out.
+Each line is a record `{timestamp, type, payload}`; older files have only the payloads. Left out are messages of the
+roles developer and system, the copy for the display (`event_msg`), sessions of other agents, and text that the program
+adds to the user's turns.
 """
 
 import re
@@ -35,27 +36,27 @@ from engram.model.lazy import dataclass, lazy_pattern
 HARNESS = "codex"
 CONTEXT_BYTES = 256 * 1024
 _DEPTH = 4
-"""Folders below `sessions`: year, month, day, and one to spare."""
+"""Folder levels below `sessions`: year, month, day, and one to spare."""
 _ID = lazy_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _DIRECTORY = lazy_pattern(r"<cwd>([^<\n]+)</cwd>|^Current working directory: (.+)$", re.MULTILINE)
 _ENVIRONMENT = "<environment_context>"
 _OPENING = 12
-"""Records at the beginning that may say what the session is about."""
+"""Records at the beginning that may describe the session."""
 _MARKS = (b'"message"', b'"session_meta"', b'_output"', b'"cwd"', b'"git"')
 _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "mcp_tool_call_output")
 
 
 @dataclass(slots=True)
 class _Header:
-    """What a rollout says about its session."""
+    """A rollout's description of its session."""
 
     directory: str = ""
     remote: str = ""
     by_agent: bool = False
-    """Whether another agent, not a person, gave the prompts."""
+    """Whether the prompts came from another agent, not a person."""
 
     def note(self, record: dict[str, Any]) -> None:
-        """Take in a record near the beginning of the file."""
+        """Read a record near the beginning of the file."""
         payload = _payload(record)
         git, source = payload.get("git"), payload.get("source")
         self.directory = (
@@ -71,7 +72,7 @@ class CodexReader:
     """Finds and reads Codex's sessions."""
 
     def sessions(self, root: Path, problems: Problems) -> Iterator[StoredSession]:
-        """The sessions of a Codex home, of a folder in it, or one file."""
+        """The sessions of a Codex home, of a folder in it, or of one file."""
         if root.is_file():
             yield from filter(None, [session_file(HARNESS, root, problems)])
             return
@@ -89,7 +90,7 @@ class CodexReader:
                 yield from self._below(Path(entry), problems, depth - 1)
 
     def read(self, session: StoredSession, start: int) -> Reading:
-        """A session; its turns are read as they are asked for. Raises `OSError` if the file cannot be read."""
+        """A session, whose turns are read lazily. Raises `OSError` if the file cannot be read."""
         header = _Header()
         for line in islice(LineReader(session.path, _matters).lines(), _OPENING):
             header.note(line.record)
@@ -105,12 +106,12 @@ class CodexReader:
 
 
 def _matters(line: bytes) -> bool:
-    """Whether a line may contain a turn, or what the session is about."""
+    """Whether a line may contain a turn or a description of the session."""
     return not (b'"event_msg"' in line or b'"reasoning"' in line) and any(mark in line for mark in _MARKS)
 
 
 def _payload(record: dict[str, Any]) -> dict[str, Any]:
-    """The payload of a record; an older one is its own."""
+    """The payload of a record; an older record is its own payload."""
     payload = record.get("payload")
     return payload if isinstance(payload, dict) else record
 
@@ -124,7 +125,7 @@ def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
 
 
 def _find_speech(payload: dict[str, Any]) -> tuple[Role, str] | None:
-    """Who says what in a record; None if nobody says anything."""
+    """The speaker and the text of a record; None if it has no speech."""
     kind, role = payload.get("type"), payload.get("role")
     if kind in _RESULTS:
         return "tool", _output(payload.get("output"))
@@ -136,21 +137,21 @@ def _find_speech(payload: dict[str, Any]) -> tuple[Role, str] | None:
 
 
 def _is_persons(payload: dict[str, Any]) -> bool:
-    """Whether a message of the user is a person's: the newest versions say what each message consists of."""
+    """Whether a user message is a person's; the newest versions record the parts of each message."""
     passed = payload.get("internal_chat_message_metadata_passthrough")
     kinds = passed.get("content_item_kinds") if isinstance(passed, dict) else None
     return not isinstance(kinds, list) or any(str(kind).startswith(("user.", "unknown")) for kind in kinds)
 
 
 def _output(output: Any) -> str:
-    """What a tool returned: text, a list of blocks, or an object with either."""
+    """The output of a tool: text, a list of blocks, or an object with either."""
     if isinstance(output, dict):
         output = output.get("content") or output.get("output")
     return text_of(output)
 
 
 def _directory_in(content: str) -> str:
-    """The folder that an older file names in the message about the environment."""
+    """The folder that an older file records in its message about the environment."""
     found = _DIRECTORY.search(content) if content.lstrip().startswith(_ENVIRONMENT) else None
     return folder_of((found[1] or found[2]).strip()) if found else ""
 

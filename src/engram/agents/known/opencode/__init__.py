@@ -30,7 +30,7 @@ def _find_file(home: Path, environment: Environment) -> Path:
 
 
 def _find_servers(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys of the table of servers: newer versions have one more."""
+    """The keys of the table of servers: newer versions have an additional level."""
     servers = data.get("mcp", {}).get("servers") if isinstance(data.get("mcp"), dict) else None
     return ("mcp", "servers") if isinstance(servers, dict) and "command" not in servers else ("mcp",)
 

@@ -1,7 +1,7 @@
 """OpenCode's sessions: an SQLite database, and the JSON files of older versions.
 
-The database belongs to a program that may be running: it is opened read-only, and one that is locked or has another schema is reported
-and tried again the next time. Sessions of subagents and synthetic parts are left out.
+The database belongs to a program that may be running, so it is opened read-only. A database that is locked or has an
+unknown schema is reported and retried the next time. Sessions of subagents and synthetic parts are left out.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ from engram.readers.data import parse_json_object
 HARNESS = "opencode"
 DATABASE = "opencode.db"
 MAX_PART_BYTES = 16 * 1024 * 1024
-"""Characters; a longer part is skipped and reported, since it would have to be held in memory."""
+"""Maximum characters of a part; a longer one is skipped and reported, since it would have to be loaded into memory."""
 _WAIT = 2.0
 """Seconds to wait for a locked database."""
 _NEEDED = {
@@ -52,7 +52,7 @@ ORDER BY message.time_created, message.id, part.id
 
 @dataclass(slots=True)
 class RowReader:
-    """How far the rows of a session are read."""
+    """How far a session's rows have been read."""
 
     position: int = 0
     size: int = 0
@@ -63,7 +63,7 @@ class OpenCodeReader:
     """Finds and reads OpenCode's sessions."""
 
     def sessions(self, root: Path, problems: Problems) -> Iterator[StoredSession]:
-        """The sessions of a data folder or of one database; those that a newer version copied into the database only once."""
+        """The sessions of a data folder or of one database; a session that a newer version copied to the database is listed once."""
         database = root if root.is_file() else root / DATABASE
         known: set[str] = set()
         if database != root and database.is_symlink():
@@ -82,7 +82,7 @@ class OpenCodeReader:
             )
 
     def read(self, session: StoredSession, start: int) -> Reading:
-        """A session; its turns are read as they are asked for. Raises `OSError` if it cannot be read."""
+        """A session, whose turns are read lazily. Raises `OSError` if it cannot be read."""
         if not session.name.startswith(f"{session.path}#"):
             return read_session_files(session, start)
         name = _id_of(session)
@@ -98,7 +98,7 @@ class OpenCodeReader:
 
 
 def turns_of(rows: Iterator[tuple[str, int, Any, Any]], progress: RowReader) -> Iterator[TranscriptTurn]:
-    """The turns of a session from its parts (message, time, message's data, part's data), in order."""
+    """The turns of a session, in order, from its parts (message, time, message's data, part's data)."""
     key, texts, about = "", dict[Role, list[str]](), (0, "")
     for message, created, data, part in rows:
         if message != key:
@@ -132,7 +132,7 @@ def _find_speech(role: str, part: Mapping[str, Any]) -> tuple[Role, str] | None:
 
 
 def _remove_quotes(text: str) -> str:
-    """A turn without the quotes that `opencode run` puts around its argument."""
+    """A turn without the quotes that `opencode run` adds around its argument."""
     inner = text.strip()
     return inner[1:-1] if len(inner) > 1 and inner[0] == inner[-1] == '"' and '"' not in inner[1:-1] else text
 
@@ -182,7 +182,7 @@ def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[s
 
 
 def parse_object(data: Any) -> dict[str, Any] | None:
-    """A JSON object; None if it is none."""
+    """Parse a JSON object; None if it is not one."""
     if not isinstance(data, str | bytes):
         return None
     try:
@@ -205,7 +205,7 @@ def list_session_files(storage: Path, problems: Problems) -> Iterator[StoredSess
 
 
 def _with_messages(session: StoredSession, storage: Path) -> StoredSession:
-    """The session with the time of its latest message, which may be newer than its own file."""
+    """The session with the time of its latest message, which may be newer than the session's own file."""
     try:
         changed = (storage / "message" / session.path.stem).stat().st_mtime_ns
     except OSError:

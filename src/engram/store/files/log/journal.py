@@ -1,4 +1,7 @@
-"""Every decision, one fsynced line each: the commit point, the audit trail and the basis of undo. With it the mark up to which the memory files are on disk, and the log of uses, which needs no lock and no fsync."""
+"""The journal: every decision as one fsynced line. It is the commit point, the audit trail and the basis of undo.
+
+Also contains the mark up to which memory files are on disk, and the usage log, which needs no lock and no fsync.
+"""
 
 import contextlib
 import errno
@@ -48,7 +51,7 @@ class AfterImage:
     after: Mapping[str, Any] | None
     file: str = ""
     text: str = field(default="", compare=False, repr=False)
-    """`after` as JSON, if the caller has it already."""
+    """`after` as JSON, if the caller already has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class Journal:
         return Position(months[-1], os.stat(f"{self._folder}/{months[-1]}.jsonl").st_size)
 
     def grew_since(self, known: Position) -> bool:
-        """Whether anything may have been appended after `known`; one stat in the common case."""
+        """Whether data may have been appended after `known`; usually costs one stat."""
         try:
             if known.month and os.stat(self.path(known.month)).st_size == known.offset:
                 return self.months()[-1] != known.month
@@ -122,10 +125,10 @@ class Journal:
         return self._folder / f"{month}.jsonl"
 
     def append(self, entry: Entry, end: Position | None = None, *, durably: bool = True) -> JournalLine:
-        """Write one line and fsync it. On failure the file is cut back and nothing has changed.
+        """Append one line and fsync it. On failure the file is truncated again and nothing has changed.
 
-        `end` is the journal's end, if the caller knows it. An entry that changes nothing (an anchor) need not wait
-        for the disk.
+        `end` is the journal's end, if the caller knows it. An entry that changes nothing (an anchor) need not wait for
+        the disk.
         """
         end = end or self.end()
         at = entry.at.astimezone(UTC)
@@ -164,7 +167,7 @@ class Journal:
                         yield entry
 
     def cut(self, position: Position) -> None:
-        """Remove what was appended from `position` on and never acknowledged. The caller holds the writer lock."""
+        """Remove unacknowledged lines from `position` on. The caller holds the writer lock."""
         os.truncate(self.path(position.month), position.offset)
 
     def read(self, since: Position = Position()) -> Iterator[JournalLine]:  # noqa: B008 -- frozen
@@ -248,7 +251,7 @@ class Journal:
 
 
 def encode(entry: Entry) -> bytes:
-    """The line of an entry. Raises `InvalidInput` for what `decode` would reject: it must never be written."""
+    """The line of an entry. Raises `InvalidInput` if `decode` would reject it, because it must never be written."""
     try:
         checked_seq(entry.seq)
         for change in entry.changes:
@@ -340,22 +343,22 @@ def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:
 
 MARK_FILE = "durable.json"
 DURABLE_AFTER_SECONDS = 60.0
-"""Seconds after which a later decision makes a file durable: the system has usually written it by then."""
+"""Seconds after which a later decision makes a file durable; by then the system has usually written it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is known to be on disk. `boot` is the boot id of the machine at that time, "" where there is none.
+    """What is known to be on disk. `boot` is the machine's boot id at that time, or "" if it has none.
 
     A decision is committed by the journal's fsync; its files are written after that and reach the disk whenever the
-    system writes them. Until then a power loss may undo them, and the result looks like the work of a person: a file
-    that is gone, or that has its earlier content. This mark tells the two apart, and repair acts on it.
+    system writes them. Until then a power loss may undo them, and the result looks like a person's edit: a missing
+    file, or one with its earlier content. This mark distinguishes the two, and repair acts on it.
     """
 
     seq: int = 0
     boot: str = ""
     unbroken_since: int = 0
-    """After this number no decision is missing; before it some may have been pruned."""
+    """No decision after this number is missing; earlier ones may have been pruned."""
     repaired: tuple[str, ...] = ()
     repaired_at: str = ""
     """Files that the last power loss damaged, and when they were repaired."""
@@ -386,7 +389,7 @@ def _whole_number(given: Any) -> int:
 
 
 def write_mark(home: Home, mark: Mark) -> None:
-    """Replace the mark, durably."""
+    """Replace the mark durably."""
     fields: dict[str, Any] = {"seq": mark.seq, "boot": mark.boot, "unbroken_since": mark.unbroken_since}
     if mark.repaired:
         fields["repaired"] = {"at": mark.repaired_at, "files": list(mark.repaired)}
@@ -399,7 +402,7 @@ def write_mark(home: Home, mark: Mark) -> None:
 
 @dataclass(slots=True)
 class Durability:
-    """What one process knows about durability."""
+    """A process's knowledge about durability."""
 
     boot: str = field(default_factory=lambda: boot_id())
     is_checked: bool = False
@@ -407,7 +410,7 @@ class Durability:
     unrepaired: set[str] = field(default_factory=set)
     """Files damaged by a power loss that could not be repaired yet; they are not edits."""
     floor: int = 0
-    """No decision gets this number or a lower one, so that numbers lost at the journal's end stay missing."""
+    """New decisions get higher numbers than this, so that numbers lost at the journal's end stay missing."""
     waiting: int = 0
     """Files this process has written since it last synced."""
     _aging: tuple[float, int, int] | None = None
@@ -416,7 +419,7 @@ class Durability:
     def due(self, seq: int) -> int:
         """The decision up to which files should be made durable now, 0 for none; `seq` is the newest.
 
-        Without a boot id a power loss could not be told from a person's edit, so every decision is synced.
+        Without a boot id, a power loss cannot be distinguished from a person's edit, so every decision is synced.
         """
         if not self.waiting:
             return 0
@@ -461,7 +464,7 @@ class Usage:
             fields["signal"] = use.signal
         line = json_line(fields, "replace")
         try:
-            # Months only move forward: nobody would look for a line in an older file.
+            # Months only move forward; a line in an older file would never be read.
             month = max([at.strftime("%Y-%m"), *self.months()[-1:]])
             return _month_base(month) + self._write(month, line)
         except OSError as error:

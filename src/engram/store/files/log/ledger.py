@@ -1,4 +1,7 @@
-"""Ledgers: one append-only file of events per session, each event chained to the one before it (`store.ledger`), and verified against its anchors in the journal."""
+"""Ledgers: one append-only file of events per session.
+
+Each event is chained to the previous one (`store.ledger`), and verified against its anchors in the journal.
+"""
 
 import json
 import os
@@ -78,7 +81,7 @@ class Ledger:
         self._heads: dict[str, tuple[tuple[int, int, int], Head, str]] = {}
         """Each file's stamp when it was last written or read, its end, and the scope of its last event."""
         self.last_anchored: Callable[[str], int] = lambda _: 0
-        """Returns the number of a session's last anchored event: up to there the ledger is complete."""
+        """Returns the number of a session's last anchored event, up to which the ledger is complete."""
 
     def path(self, session: str) -> Path:
         """The file of a session."""
@@ -117,7 +120,7 @@ class Ledger:
         return None if found is None else found.st_size
 
     def head(self, session: str) -> Head:
-        """A ledger's end by its own file; the last line is read again only if the file has changed."""
+        """A ledger's end according to its own file; the last line is read again only if the file has changed."""
         return self._end(session)[0]
 
     def scope(self, session: str) -> str:
@@ -131,7 +134,7 @@ class Ledger:
             return NO_HEAD, ""
         known = self._heads.get(name)
         if known is None or known[0] != stamp:
-            # After a torn line, which only a crash leaves, the next one would be damaged too.
+            # After a torn line, which only a crash leaves, the next line would be damaged, too.
             self._quarantine_torn(self._folder / name)
             known = stamp, *self._last(self._folder / name, session)
             self._remember(name, known)
@@ -162,7 +165,7 @@ class Ledger:
         return self._append(session, b"".join([json_line(to_fields(event)) for event in events]), events)
 
     def append_turn(self, session: str, events: Sequence[Event]) -> LedgerRange:
-        """The same for events that a crash leaves complete or not at all."""
+        """Append events that a crash leaves either complete or absent."""
         *others, last = [json_line(to_fields(event)) for event in events]
         together = [line[:-1] + _MORE for line in others]
         return self._append(session, b"".join([*together, last]), events)
@@ -280,7 +283,7 @@ class Ledger:
 
 
 def _features_of(events: Sequence[Event]) -> Iterator[str]:
-    """What a reader must know to verify these events."""
+    """The features that a reader must know to verify these events."""
     if any(is_marked(event) for event in events):
         yield LEDGER_DIGEST_2
     if any(event.scope for event in events):
@@ -343,7 +346,7 @@ def _anchors_backwards(journal: Journal) -> Iterator[tuple[str, str]]:
 
 @dataclass(slots=True)
 class _JournaledAnchors:
-    """The journal's anchors: of each ledger since it was last pruned, of redactions, and all of them in order."""
+    """The journal's anchors: of each ledger since its last pruning, of redactions, and all of them in order."""
 
     ends: dict[str, list[str]] = field(default_factory=dict)
     redacted: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Syncing memory files some time after the decision that wrote them, up to which the mark is then raised (`log.journal`)."""
+"""Syncs memory files some time after the decision that wrote them, and then raises the mark (`log.journal`)."""
 
 import contextlib
 import os
@@ -30,9 +30,9 @@ _MOVING = frozenset({"edit", "remove", "split"})
 def make_durable(context: IndexContext, upto: int | None = None, *, together: bool = False) -> bool:
     """Sync the files of all decisions, or of those up to a number, and record it.
 
-    Takes only the oldest of many and returns whether there are more; `together` syncs the whole system. The lock is free
-    while the disk works. If another process has it, that one or the next writer does the same: nothing acknowledged depends
-    on this, so failures are ignored.
+    If there are many, handles only the oldest and returns whether there are more; `together` syncs the whole system.
+    The lock is free while the disk works. If another process has the lock, that process or the next writer does the
+    work: nothing acknowledged depends on it, so failures are ignored.
     """
     with contextlib.suppress(EngramError, sqlite3.Error, OSError):
         with context.lock.hold(LOCK_WAIT_SECONDS):
@@ -66,7 +66,7 @@ def make_all_durable(context: IndexContext) -> None:
 def make_durable_at_close(context: IndexContext) -> None:
     """Sync everything before a store is closed, so that a power loss can no longer undo it."""
     waiting = context.durability.waiting
-    # Files of a killed process may come on top of its own.
+    # Files of a killed process may add to its own.
     if not waiting or (waiting <= MAX_FILES_SYNCED_SINGLY and not make_durable(context)):
         return
     if _SYNC_WAITS:
@@ -83,7 +83,7 @@ def make_due_durable(context: IndexContext) -> None:
 
 
 def sync_files(home: Home, files: Iterable[str]) -> None:
-    """Sync files and their names, also the removal of one that is gone; files behind links are left out."""
+    """Sync files and their names, including the names of removed files; files behind links are left out."""
     folders: set[Path] = set()
     for stored in files:
         try:

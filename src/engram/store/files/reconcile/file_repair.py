@@ -1,11 +1,11 @@
-"""Writing memory files again from the journal after a crash or a power loss.
+"""Rewrites memory files from the journal after a crash or a power loss.
 
-A decision is in the journal before it is in its files. If the process was killed in between, the files of the last decisions
-are missing, torn or old (`finish_files`). If the machine lost power, the same holds for every decision after the mark
-of `durability` (`repair_after_restart`), and a removed file may be back. Such content is not a person's edit; any other content
-is its owner's, as always.
+A decision is in the journal before it is in its files. If the process was killed in between, the files of the last
+decisions are missing, torn or old (`finish_files`). After a power loss, the same applies to every decision after the
+mark of `durability` (`repair_after_restart`), and a removed file may be back. Such content is not a person's edit; any
+other content is treated as one.
 
-The caller of everything here holds the writer lock.
+Callers of this module must have the writer lock.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ MAX_REPORTED_FILES = 50
 
 @dataclass(slots=True)
 class FileHistory:
-    """What a file should contain by the journal, and what a crash may have left in it instead."""
+    """What a file should contain according to the journal, and what a crash may have left in it."""
 
     expected: dict[str, Image] = field(default_factory=dict)
     """The newest image of each of its memories."""
@@ -58,7 +58,7 @@ class FileHistory:
         return len(self.expected) == 1 and data == memories.render_image(next(iter(self.expected.values())))
 
     def spellings(self) -> list[bytes]:
-        """The file as Engram wrote it, what it should contain first."""
+        """The bytes that Engram may have written to the file, the intended ones first."""
         found = [memories.render(self.memories())] if self.expected else []
         for images in self.earlier.values():
             for one in images:
@@ -79,7 +79,7 @@ class FileHistory:
             return False
         if found == self.expected:
             return False
-        # A record that was always there, and is not now, was taken out by hand.
+        # A record that was always there, and is missing now, was removed by a person.
         taken_out = self.expected.keys() - found.keys() - self.new
         return not taken_out and all(
             one in self.earlier.get(memory_id, ()) or one == self.expected.get(memory_id)
@@ -88,7 +88,7 @@ class FileHistory:
 
 
 def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
-    """Whether bytes are what a crash leaves of a file of ours: nothing, blanks, or a beginning."""
+    """Whether bytes look like a file of ours after a crash: empty, blank, or a prefix."""
     return not data.strip(b"\0 \r\n") or any(len(data) < len(s) and s.startswith(data) for s in spellings)
 
 
@@ -102,9 +102,10 @@ class FileRepair:
     def repair(
         self, path: Path, history: FileHistory, moved: Iterable[str] = (), *, awaiting_save: bool = False
     ) -> bool:
-        """Write a file as it should be, or remove it, if a crash set it back; returns whether it did.
+        """Rewrite or remove a file if a crash reverted it; returns whether it did.
 
-        `moved` are memories that a person has put into other files. With `awaiting_save` an editor may be saving it.
+        `moved` are memories that a person has put into other files. With `awaiting_save`, an editor may be saving the
+        file.
         """
         prefix = temporary_prefix(path)
         leftovers = [path.parent / name for name in self._leftovers_in(path.parent) if name.startswith(prefix)]
@@ -125,7 +126,7 @@ class FileRepair:
             return False
         if awaiting_save and not history.is_in(path):
             memories.await_save(path)
-        stamp = stamp_of(path)  # what a person saves from here on stays
+        stamp = stamp_of(path)  # Later saves by a person must stay.
         if not history.is_crash_leftover(path, spellings):
             return False
         if wanted:
@@ -145,7 +146,7 @@ class FileRepair:
         return self._leftovers[folder]
 
     def _clear(self, leftover: Path, path: Path, spellings: Sequence[bytes]) -> None:
-        """Remove a temporary file of ours; one with what a person saved meanwhile is put back in place."""
+        """Remove a temporary file of ours; if a person saved to it in the meantime, it is put back in place."""
         try:
             data = read_bytes(leftover)
         except OSError:
@@ -169,7 +170,7 @@ def _write(path: Path, wanted: Sequence[Memory], expected: Stamp | None) -> bool
 
 
 def finish_files(context: IndexContext, lines: Sequence[JournalLine], *, teams: bool) -> None:
-    """Write the files of the last decisions, unless their owner has changed them since; those of `teams`, if wanted."""
+    """Write the files of the last decisions, unless their owner has changed them since; those of `teams`, if requested."""
     newest: dict[str, tuple[str, AfterImage]] = {}
     earlier: dict[str, list[Image]] = {}
     for placed in lines:
@@ -192,13 +193,13 @@ def finish_files(context: IndexContext, lines: Sequence[JournalLine], *, teams: 
 
 
 def _earlier_images(context: IndexContext, memory_id: str, seq: int) -> list[Image]:
-    """The versions a file may have had before a decision: the indexed one, and the last in the journal.
+    """The versions that a file may have had before a decision: the indexed one, and the last in the journal.
 
-    A colleague's change to a team file is in the index alone; a rebuilt index has the newest version already.
+    A colleague's change to a team file is only in the index; a rebuilt index already has the newest version.
     """
     row = context.index.one("by_ref", memory_id)
     found: list[Image] = [json.loads(row[2])] if row else []
-    with contextlib.suppress(EngramError, OSError):  # a damaged line far back is for `doctor` to report
+    with contextlib.suppress(EngramError, OSError):  # `doctor` reports a damaged line further back.
         before = context.image_before(memory_id, seq)
         if before is not None and before.after is not None:
             found.append(before.after)
@@ -206,9 +207,9 @@ def _earlier_images(context: IndexContext, memory_id: str, seq: int) -> list[Ima
 
 
 def _writable_path(context: IndexContext, stored: str, *, teams: bool) -> Path | None:
-    """The path of a file to be written again. A team's is written only while its team store is attached:
+    """The path of a file to be rewritten; a team's file only while its team store is attached.
 
-    a journal alone must not create files in a repository.
+    A journal alone must not create files in a repository.
     """
     of_team = is_team(stored)
     if of_team and not (teams and team_of(context, stored)):
@@ -225,13 +226,13 @@ def _writable_path(context: IndexContext, stored: str, *, teams: bool) -> Path |
 
 
 def repair_after_restart(context: IndexContext) -> None:
-    """Check for a power loss, once per process, before any file counts as a person's edit."""
+    """Check for a power loss, once per process, before any file is treated as a person's edit."""
     known = context.durability
     if known.is_checked:
         return
     mark = read_mark(context.home)
     if mark is None:
-        # A new store, or one of an earlier Engram: its files are taken as they are.
+        # A store that is new or from an earlier Engram: its files are taken as they are.
         last = context.journal.last_seq()
         _save_mark(context, Mark(last, known.boot, last))
         return
@@ -302,7 +303,7 @@ def _repair_since(context: IndexContext, seq: int) -> list[str]:
 
 
 def _histories_since(context: LogContext, seq: int) -> tuple[dict[str, FileHistory], set[str]]:
-    """The history of every own file that a decision after a number concerned, and all files with memories by the journal."""
+    """The history of every own file affected by a decision after a number, and all files with memories by the journal."""
     last: dict[str, tuple[Position, str]] = {}
     images: dict[str, list[Image]] = {}
     new: set[str] = set()

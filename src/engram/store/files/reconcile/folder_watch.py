@@ -1,4 +1,4 @@
-"""Watches the folders of a store where the system reports changes: Linux's inotify through the C library, for local file systems."""
+"""Watches a store's folders for changes, using Linux's inotify through the C library, on local file systems."""
 
 import contextlib
 import ctypes
@@ -29,7 +29,7 @@ _EVENT = struct.Struct("iIII")
 _READ_SIZE = 1 << 16
 _LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 _SHARE = 8
-"""A store takes at most this part of the user's watches: editors need the others."""
+"""The largest share of the user's watches that a store takes, since editors need the others."""
 MAX_FOLDERS = 8192
 """The most folders that one store watches."""
 _LOCAL_FILE_SYSTEMS = frozenset(
@@ -45,7 +45,7 @@ _LOCAL_FILE_SYSTEMS = frozenset(
         0x794C7630,  # overlayfs
     }
 )
-"""Only these: a network file system does not report the changes of other machines, nor does every other one."""
+"""Only these file systems, because not all report every change; network ones do not report those of other machines."""
 
 
 class FolderEvent(NamedTuple):
@@ -69,7 +69,7 @@ class Inotify:
         return _raise_on_error(self._library.inotify_add_watch(self.descriptor, os.fsencode(folder), _WATCHED))
 
     def read(self) -> list[FolderEvent]:
-        """The events since the last call; those of hidden files, Engram's own temporary ones among them, are left out."""
+        """The events since the last call, without those of hidden files, which include Engram's own temporary files."""
         events: list[FolderEvent] = []
         while True:
             try:
@@ -132,7 +132,7 @@ class FolderWatch:
     """A watch over the folders of one store. It belongs to one process: a forked child would take its parent's events."""
 
     def __init__(self, folders: Iterable[str]) -> None:
-        """Raises `OSError` where folders cannot be watched."""
+        """Raises `OSError` if folders cannot be watched."""
         if len(_living) >= MAX_WATCHED_STORES:
             raise OSError("this process watches enough stores")
         self.process = os.getpid()
@@ -159,7 +159,7 @@ class FolderWatch:
         self._folders[self._queue.watch(folder)] = folder
 
     def read(self) -> FileChanges:
-        """What has changed since the last call. Raises `WatchLost` if that is not known."""
+        """What has changed since the last call. Raises `WatchLost` if events are missing."""
         changes = FileChanges()
         for event in self._queue.read():
             folder = self._folders.get(event.watch)
@@ -179,7 +179,7 @@ class FolderWatch:
         if mask & (MOVED_FROM | DELETE | ATTRIB):
             raise WatchLost
         if mask & _APPEARING:
-            # First the watch, then the listing: nothing that appears between them is missed.
+            # Watch first, then list, so that nothing created in between is missed.
             for folder in memories.walk(Path(path)):
                 try:
                     self._add(str(folder))

@@ -1,4 +1,7 @@
-"""The folders with memory files: which files a reader trusts, which are still being saved, and what people changed in them while the store is open (found by a watch, or by stamps in slices)."""
+"""The folders with memory files: which files a reader trusts, which are still being saved, and which people changed.
+
+Changes are found while the store is open, by a watch or by comparing stamps in slices.
+"""
 
 import contextlib
 import hashlib
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from engram.store.files.reconcile.folder_watch import FolderWatch
 
 LARGEST_FILE = 4_000_000
-"""Largest team file in bytes: a clone is opened before anyone has reviewed it."""
+"""Largest team file in bytes, because a clone is opened before anyone has reviewed it."""
 
 
 def team_content(path: Path) -> bytes:
@@ -86,7 +89,7 @@ def is_team(stored: str) -> bool:
 
 
 def is_attached(context: IndexContext, stored: str) -> bool:
-    """Whether a file belongs to the store itself or to an attached team store: what is trusted elsewhere is not known."""
+    """Whether a file belongs to the store itself or to an attached team store. Trust in other stores is not known."""
     return not is_team(stored) or bool(team_of(context, stored))
 
 
@@ -214,14 +217,14 @@ YOUNG_SECONDS = 0.1
 STEADY_SECONDS = 0.015
 """A young file that stays as it is for this long is complete; it is longer than a tick of a file system's clock."""
 SAVING_SECONDS = 0.3
-"""The most time to wait for a save; a file that changes for longer is read later."""
+"""The longest wait for a save; a file that keeps changing is read later."""
 
 
 def await_saves(context: IndexContext, stored_paths: Iterable[str]) -> set[str]:
-    """Wait a moment until files that were changed just now stay as they are; returns those that still change.
+    """Wait a moment until recently changed files stay unchanged; returns those that still change.
 
-    An editor may save in several steps: empty the file and write it in parts, or move it away and write a new one. Half a
-    memory can be valid YAML.
+    An editor may save in several steps: empty the file and write it in parts, or move it away and write a new one. Half
+    a memory can be valid YAML.
     """
     full = {stored: full_path(context, stored) for stored in stored_paths}
     young = {stored: stamp_of(path) for stored, path in full.items() if _is_young(path)}
@@ -246,7 +249,7 @@ def await_saves(context: IndexContext, stored_paths: Iterable[str]) -> set[str]:
 
 
 def _is_written_by_engram(path: str, records: Sequence[str]) -> bool:
-    """Whether a file is as Engram wrote it, for example in another process a moment ago."""
+    """Whether a file is as Engram wrote it, for example a moment ago in another process."""
     with contextlib.suppress(EngramError):
         return is_as_written(memories.content(path), records)
     return False
@@ -282,13 +285,13 @@ class WatchLost(Exception):
 
 _NEVER = float("-inf")
 LOOK_INTERVAL = 0.25
-"""Seconds between two looks without a watch."""
+"""Seconds between two checks without a watch."""
 FIRST_SWEEP_SECONDS = 1.5
-"""Seconds that the first look may take; 100,000 files on a local disk take .4 to .6."""
+"""Maximum seconds of the first check; 100,000 files on a local disk take 0.4 to 0.6."""
 SWEEP_SHARE = 0.1
-"""The part of the time between two looks that a slice may take."""
+"""The share of the time between two checks that a slice may take."""
 SHORTEST_SLICE, LONGEST_SLICE = 0.005, 0.1
-"""The seconds that a slice takes at least, enough for a thousand files, and at most."""
+"""Minimum seconds of a slice, enough for a thousand files, and maximum seconds."""
 WATCH_RETRY_SECONDS = 30.0
 """Seconds until folders that could not be watched are tried again."""
 READ_RETRY_SECONDS = 2.0
@@ -296,15 +299,15 @@ READ_RETRY_SECONDS = 2.0
 MAX_TRIES = 20
 """How often a file that still differs after it was read, a dangling link for example, is read again."""
 SWEEP_POSITION_KEY = "sweep"
-"""Where the last incomplete first look stopped, in the metadata of the index: the next process continues there."""
+"""The metadata key of the position where the last incomplete first check stopped; the next process continues there."""
 
 
 class EditDetector:
-    """Finds the changed files of one store. It only looks: the store reads them under the writer lock.
+    """Finds the changed files of one store. The store reads them under the writer lock.
 
-    The first look of a process compares the stamp of every file. A process that lives on watches the folders from its
-    second look on, where the system can; then a look is one read of an empty queue. Elsewhere each look compares a
-    slice.
+    The first check of a process compares the stamp of every file. A process that keeps running watches the folders from
+    its second check on, if the system supports it; each check then reads an empty queue. Otherwise each check compares
+    a slice.
     """
 
     def __init__(self) -> None:
@@ -314,7 +317,7 @@ class EditDetector:
         self._looked_at = self._watch_at = self._read_at = _NEVER
         self._roots: dict[str, tuple[int, int] | None] = {}
         self.stopped_at: str | None = None
-        """Where the first look stopped, "" for the end; None if the index knows that."""
+        """Where the first check stopped, "" for the end; None if the index has the position."""
 
     @property
     def is_current(self) -> bool:
@@ -322,7 +325,10 @@ class EditDetector:
         return self._watch is not None and self._sweep is None and self._watch.process == os.getpid()
 
     def find(self, context: IndexContext, *, force: bool = False) -> FileChanges:
-        """Files and folders that differ from the index; stored paths. `force` compares the folders now, however recent the last look is."""
+        """Files and folders that differ from the index; stored paths.
+
+        `force` compares the folders even after a recent check.
+        """
         now = time.monotonic()
         is_due = now - self._looked_at >= LOOK_INTERVAL
         found = self._read_watch(context, check_roots=is_due or force)
@@ -360,7 +366,7 @@ class EditDetector:
     # -- by watch
 
     def _read_watch(self, context: IndexContext, *, check_roots: bool) -> FileChanges | None:
-        """What the watch reports; None if it cannot be relied on any more."""
+        """The changes that the watch reports; None if it is no longer reliable."""
         if self._watch is None:
             return FileChanges()
         if self._watch.process != os.getpid() or (check_roots and self._roots != _identify_roots(context)):
@@ -383,7 +389,7 @@ class EditDetector:
             return None
 
     def stop(self) -> None:
-        """End the watch. The next look compares every file."""
+        """End the watch. The next check compares every file."""
         if self._watch is not None:
             self._watch.stop()
         self._watch = self._sweep = None
@@ -392,7 +398,7 @@ class EditDetector:
     # -- by stamps
 
     def _look(self, context: IndexContext, found: FileChanges, now: float) -> None:
-        """Compare the folders, start a watch if this process lives on, and begin a sweep unless one is under way."""
+        """Compare the folders, start a watch if this process keeps running, and begin a sweep unless one is in progress."""
         is_first = self._looked_at == _NEVER
         roots = memory_roots(context)
         changed = changed_folders(context, roots)
@@ -403,13 +409,13 @@ class EditDetector:
             if self._watch is not None:
                 self._sweep = None
                 if changed:
-                    # A folder may be new and unwatched: list it first, and watch with the next look.
+                    # A folder may be new and unwatched: list it first, and watch from the next check on.
                     self.stop()
         found.folders.update(map(str, changed))
         if self._sweep is None:
             position = str(context.index.get(SWEEP_POSITION_KEY) or "") if is_first else ""
             self._sweep = Sweep(str(context.home.root), map(context.stored_path, roots), position)
-        # A file that was renamed over another changes the folder's time, too.
+        # A rename over another file changes the folder's time, too.
         self._sweep.put_first(map(context.stored_path, changed))
 
     # -- afterwards
@@ -447,7 +453,7 @@ def find_differing(context: IndexContext, stored_paths: set[str]) -> set[str]:
 
 
 def _identify_roots(context: IndexContext) -> dict[str, tuple[int, int] | None]:
-    """Device and inode of the store's folders; a folder that was replaced is another one with the same path."""
+    """Device and inode of the store's folders, to notice that a folder was replaced by another with the same path."""
     found: dict[str, tuple[int, int] | None] = {}
     for root in memory_roots(context):
         try:

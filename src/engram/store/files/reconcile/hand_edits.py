@@ -1,4 +1,7 @@
-"""Reads what people edited, added or removed in memory files, one file or all of them: it wins, is journaled and indexed; a team's file counts only as trusted. The caller holds the writer lock."""
+"""Reads files that people edited, added or removed. Their version takes precedence, and is journaled and indexed.
+
+A team's file only counts if it is trusted. The caller holds the writer lock.
+"""
 
 import contextlib
 import json
@@ -134,7 +137,7 @@ def _is_in_other_checkout(context: IndexContext, stored: str, memory: Memory) ->
 
 
 def _own_id_problem(context: IndexContext, memory: Memory) -> str:
-    """A problem if a team file uses the id of one of the owner's memories, also of a removed one."""
+    """A problem if a team file uses the id of one of the owner's memories, even a removed one."""
     own = context.index.one("by_ref", memory.id) is not None and not is_team(place_of(context.index, memory.id))
     return f"id {memory.id} belongs to one of your own memories; yours is kept" if own else ""
 
@@ -148,9 +151,10 @@ EMPTY_FILE_SECONDS = 2.0
 
 
 def pick_up(context: IndexContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
-    """Read changed files: what a person wrote wins, is journaled and indexed.
+    """Read changed files; a person's version takes precedence, and is journaled and indexed.
 
-    A file that is gone may have been renamed: new files are read first, and while one of them is being saved nothing is removed.
+    A missing file may have been renamed, so new files are read first, and while one of them is being saved nothing is
+    removed.
     """
     noticed = SyncReport() if noticed is None else noticed
     changed = dict.fromkeys(stored_paths)
@@ -204,13 +208,13 @@ def _pick_up_one(context: IndexContext, stored: str, noticed: SyncReport) -> Non
 
 
 def _unreadable(context: IndexContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
-    """Leave an unreadable file alone, its last good version stays current; a file left empty is restored."""
+    """Leave an unreadable file alone: its last good version stays current. A file left empty is restored."""
     is_empty = stamp.size == 0 and stamp != UNSEEN_STAMP
     is_settled = time.time() - stamp.mtime_ns / 1e9 > EMPTY_FILE_SECONDS
     if is_empty and is_settled and _restore(context, stored, noticed):
         return
     with context.index.writing():
-        # An empty file is looked at again until it is written or settled.
+        # An empty file is checked again until it has content or stays empty.
         note_file(context.index, stored, UNSEEN_STAMP if is_empty and not is_settled else stamp, error)
     noticed.problems.append(error)
 
@@ -234,7 +238,7 @@ def _index_hand_edit(
     if problems and not accepted and is_split(context.path(stored)):
         drop_split(context, stored)
         return
-    # With an id that cannot count, the file may have a memory whose id was changed: until that is corrected, none is removed.
+    # The file may have a memory whose id was changed to an invalid one; until that is corrected, none is removed.
     gone = [] if has_clash else retire_missing(context, stored, {memory.id for memory in found})
     noticed.removed += [memory.id for memory in gone]
     changed = [*((memory, stored) for memory in accepted), *((memory, "") for memory in gone)]
@@ -251,9 +255,9 @@ def _record(
     stamp: Stamp | None,
     problem: str = "",
 ) -> None:
-    """Journal and index a person's change: each memory with its file now.
+    """Journal and index a person's change, with each memory's current file.
 
-    The file is synced first: a torn one in the person's own layout could not be told from an edit.
+    The file is synced first, because a torn file in the person's own layout could not be distinguished from an edit.
     """
     changes = [AfterImage(memory.id, image(memory), file) for memory, file in changed]
     placed = None

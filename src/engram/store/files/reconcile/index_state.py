@@ -1,4 +1,4 @@
-"""An open store's logs together with the index that follows them, and what the index has recorded of memories and their files, ledgers, uses and the journal."""
+"""An open store's logs with their index, and the index's records of memories, files, ledgers, uses and the journal."""
 
 import glob
 import json
@@ -84,7 +84,7 @@ def index_entry(index: Index, placed: JournalLine) -> None:
 
 
 def index_entries(index: Index, lines: Iterable[JournalLine]) -> None:
-    """The same for several entries in order."""
+    """Record several entries, in order."""
     images: list[tuple[Any, ...]] = []
     gone: list[tuple[str]] = []
     last = None
@@ -300,25 +300,26 @@ class LogContext:
         return self.path(stored)
 
     def stored_path(self, path: Path) -> str:
-        """The path under which the index knows a file."""
+        """The path by which the index identifies a file."""
         return str(path).removeprefix(f"{self.home.root}/")
 
 
 MOST, MOST_BYTES = 64, 1_000_000
-"""Events, and bytes of events, that may stay pending; the append that reaches a limit indexes all of them."""
+"""Maximum events, and bytes of events, that may stay pending; the append that reaches a limit indexes all of them."""
 
 
 @dataclass(slots=True)
 class PendingEvents:
-    """Events this process has appended and not indexed yet.
+    """Events that this process has appended but not indexed yet.
 
-    The ledger is the commit point and the index is derived, so an append need not wait for it. Nothing depends on this process:
-    every append is anchored in the journal, and any process that finds the journal longer than the index has read indexes them.
+    The ledger is the commit point and the index is derived, so an append need not wait for it. Nothing depends on this
+    process: every append is anchored in the journal, and any process that finds the journal longer than its index has
+    read will index the events.
     """
 
     into: sqlite3.Connection
     read: str | None
-    """How far the index had read the journal; while that is unchanged, nobody else has indexed the events."""
+    """How far the index had read the journal; while that is unchanged, no other process has indexed the events."""
     events: list[tuple[Event, str]] = field(default_factory=list)
     """Each event with the scope of its ledger."""
     sizes: dict[str, int] = field(default_factory=dict)
@@ -328,7 +329,7 @@ class PendingEvents:
     size: int = 0
     """Bytes of all pending events."""
     is_urgent: bool = False
-    """Whether to index them at once: others are writing too, or the anchor could not be journaled."""
+    """Whether to index them at once, because others are writing, too, or the anchor could not be journaled."""
 
     @property
     def newest(self) -> JournalLine | None:
@@ -382,7 +383,7 @@ class IndexContext(LogContext):
         return self.embedder.embed(texts)
 
     def image_before(self, memory_id: str, seq: int) -> AfterImage | None:
-        """A memory's last image before a decision, of those the index has read; None if there is none."""
+        """A memory's last image before a decision, among those the index has read; None if there is none."""
         row = self.index.db.execute(
             "SELECT month, offset FROM images WHERE id = ? AND seq < ? ORDER BY seq DESC LIMIT 1", (memory_id, seq)
         ).fetchone()
@@ -487,7 +488,7 @@ def drop_memories(context: IndexContext, writer: DocumentWriter, gone: Iterable[
 
 
 def keep_original(path: Path) -> None:
-    """Give a file that is about to be split a second name."""
+    """Give a second name to a file that is about to be split."""
     number = 1
     while True:
         try:

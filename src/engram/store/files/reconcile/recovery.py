@@ -1,10 +1,10 @@
-"""Brings the index up to date with journal, files and ledgers, or rebuilds it; and embeds documents that have no vector yet, or all of them with another embedder.
+"""Brings the index up to date with journal, files and ledgers, or rebuilds it, and embeds documents without a vector.
 
-Each source tells how far the index has read it: the journal by a position, a ledger by its size, a memory file by its
-stamp. `catch_up` reads on from there and finishes what a crash interrupted; `rebuild` empties the index and does the same
-from the beginning, in one transaction, so that readers see the old index until the new one is complete.
+The index records how far it has read each source: the journal by a position, a ledger by its size, a memory file by its
+stamp. `catch_up` reads on from there and finishes interrupted work; `rebuild` empties the index and does the same from
+the beginning, in one transaction, so that readers see the old index until the new one is complete.
 
-The caller of everything here holds the writer lock, except of `fill_unlocked`.
+Callers must have the writer lock, except for `fill_unlocked`.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def is_untouched(context: IndexContext, waiting: PendingEvents) -> bool:
-    """Whether the index is as it was before these events were appended; if not, another process has indexed them.
+    """Whether the index is unchanged since before these events were appended; otherwise another process has indexed them.
 
     A process that reads on in the journal indexes every ledger that is anchored there.
     """
@@ -62,7 +62,7 @@ def is_untouched(context: IndexContext, waiting: PendingEvents) -> bool:
 
 
 def event_vectors(context: IndexContext, documents: Sequence[Document]) -> "Sequence[Vectors | None]":
-    """A vector for each document; None where there is none yet, so that it is found by keyword only."""
+    """A vector for each document; None if there is none yet, so that the document is found by keyword only."""
     vectors = None
     with contextlib.suppress(EmbedderError):
         vectors = context.embed([document.meaning for document in documents])
@@ -98,10 +98,10 @@ class IndexOutdated(sqlite3.DatabaseError):
 
 
 def catch_up(context: IndexContext, *, ledger: str | None = None) -> Tail:
-    """Index what other processes wrote and finish what a crash interrupted: journal first, then ledgers.
+    """Index what other processes wrote and finish interrupted work: journal first, then ledgers.
 
-    A decision about memories needs no ledger (""), an event only its own; opening a store checks all of them.
-    Returns the journal's end.
+    A decision about memories needs no ledger (""), an event only its own; opening a store checks all of them. Returns
+    the journal's end.
     """
     repair_after_restart(context)
     index_pending(context)
@@ -127,7 +127,7 @@ def _follow_journal(context: IndexContext) -> None:
     context.warnings += context.journal.quarantine_torn()
     unread = list(context.journal.read(context.position))
     finish_files(context, unread, teams=True)
-    # Their events first: once the index has read the anchor, nobody looks for them again.
+    # Their events first: once the index has read the anchor, no process checks for them again.
     follow_ledgers(context, {ledger_name(placed.entry.session) for placed in unread if placed.entry.op == LEDGER_OP})
     touched = [change.file for placed in unread for change in placed.entry.changes if change.file]
     touched += [place_of(context.index, c.id) for p in unread if p.entry.op == "split" for c in p.entry.changes]
@@ -146,7 +146,7 @@ def _index_journal(
 ) -> None:
     """Index some decisions: the positions of all images, and each memory by its last one.
 
-    Files that these decisions wrote are recorded as unread. `anew` is for an emptied index: it embeds, and records no file.
+    Files that these decisions wrote are recorded as unread. With `anew`, for an emptied index, memories are embedded and no file is recorded.
     """
     newest: dict[str, int] = {}
 
@@ -219,7 +219,7 @@ def rebuild(context: IndexContext, progress: Progress = lambda *_: None) -> Sync
 def fill_unlocked(context: IndexContext, *, provisionally: bool = False) -> SyncReport:
     """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
 
-    If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
+    If others may be writing, the index is provisional: it records no journal position, so the next writer rebuilds it.
     """
     noticed = SyncReport()
     with context.index.writing() as writer:
@@ -252,9 +252,9 @@ def _fill(
 
 
 def _write_lost_files(context: IndexContext) -> None:
-    """Finish the last decision, the only one a crash can have kept from its files, and write missing files again.
+    """Finish the last decision, the only one whose files a crash can have prevented, and rewrite missing files.
 
-    Whether a person removed them cannot be known without the old index. A missing team file was removed by git.
+    Without the old index it is unknown whether a person removed them. A missing team file was removed by git.
     """
     start = json.loads(context.index.get("journal") or "null")
     if start:
@@ -293,7 +293,7 @@ def journal_task(context: IndexContext, task_id: str, what: str) -> None:
 
 
 def check_continuity(context: IndexContext) -> None:
-    """Raise `IndexOutdated` unless the last entry the index read is still where it was."""
+    """Raise `IndexOutdated` unless the last entry that the index read is still at its position."""
     month, end, start = [*json.loads(context.index.get("journal") or '["", 0]'), -1][:3]
     if start >= 0 and not context.journal.has_entry(Position(month, start), end, context.seq):
         raise IndexOutdated(f"the index does not match the journal in {context.home.journal}")
@@ -437,7 +437,7 @@ def fill_vectors(context: IndexContext, deadline: float) -> None:
     while rows := context.index.without_vector(after, DOCUMENTS_PER_BATCH):
         vectors = context.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
         with context.lock.hold(deadline), context.index.writing() as writer:
-            # Another writer may have changed, embedded or purged them meanwhile.
+            # Another writer may have changed, embedded or purged them in the meantime.
             still = context.index.without_vector(rows[0][0] - 1, len(rows))
             for row, vector in zip(rows, vectors, strict=True):
                 if row in still:

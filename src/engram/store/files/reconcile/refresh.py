@@ -65,7 +65,7 @@ _NO_SPACE = {
     **dict.fromkeys(_NO_ROOM, "free some space"),
     errno.EFBIG: "raise the limit on the size of a file (`ulimit -f`)",
 }
-"""What to do where a file cannot grow."""
+"""Advice if a file cannot grow."""
 _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -73,12 +73,12 @@ _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def repairs_index(method: Callable[P, R]) -> Callable[P, R]:
-    """Run a method on an up-to-date index and rebuild a damaged one on the way: everything in it is derived."""
+    """Run a method on an up-to-date index, rebuilding a damaged one if necessary: everything in it is derived."""
     return _repairing(method, pending_first=True)
 
 
 def repairs_index_on_append(method: Callable[P, R]) -> Callable[P, R]:
-    """The same for an append, which does not need earlier events to be indexed."""
+    """`repairs_index` for an append, which does not need earlier events to be indexed."""
     return _repairing(method, pending_first=False)
 
 
@@ -106,7 +106,7 @@ def _repairing(method: Callable[P, R], *, pending_first: bool) -> Callable[P, R]
 
 
 def is_index_damage(error: Exception, home: Home) -> bool:
-    """Whether the index is damaged, so that a rebuild helps; not the disk, another process or the caller."""
+    """Whether the index is damaged, so that a rebuild helps, and the cause is not the disk, another process or the caller."""
     if isinstance(error, OSError):
         return isinstance(error, FileNotFoundError) and _is_of_index(error, home)
     return is_damaged(error)
@@ -221,7 +221,7 @@ class RefreshedStore(ABC):
             try:
                 self._read_unlocked(provisionally=True)
             except StoreBusy:
-                # The other process is filling the index: wait for it.
+                # The other process is filling the index, so wait for it.
                 self._fill(self._deadline)
             else:
                 self.context.warn(f"recent hand edits are not searchable yet: {busy}")
@@ -283,7 +283,7 @@ class RefreshedStore(ABC):
     def _refresh(self, *, force: bool = False) -> bool:
         """Index what others wrote and what people changed in the files; returns whether people changed anything.
 
-        Reads in a group see the store as it was at the first of them, unless one does not find what it looks for (`force`).
+        Reads in a group see the store as of the first of them, unless one finds nothing and refreshes (`force`).
         """
         if not force and self._group.is_refreshed:
             return False
@@ -329,7 +329,7 @@ class RefreshedStore(ABC):
                 self._sync_files(FileChanges(files=set(changed)))
 
     def _sync_files(self, changes: FileChanges) -> SyncReport | None:
-        """Read changed files during a read, after what others journaled: an entry journaled now must not hide that."""
+        """Read changed files during a read, after others' journal entries: an entry journaled now must not hide those."""
 
         def read_changes() -> SyncReport:
             self._index_changes(ledger="")
@@ -409,7 +409,7 @@ class RefreshedStore(ABC):
             del self._unread_teams[folder]
 
     def _under_lock(self, seconds: float, work: Callable[[], R], problem: str) -> R | None:
-        """Do some upkeep during a read; a reader that cannot write answers from the current index, with a warning."""
+        """Do maintenance work during a read; a reader that cannot write answers from the current index, with a warning."""
         found = None
         try:
             with self.context.lock.hold(seconds):
@@ -419,7 +419,7 @@ class RefreshedStore(ABC):
         self._fill_if_free()
         return found
 
-    # -- what a crash interrupted
+    # -- interrupted work
 
     def _index_changes(self, ledger: str | None = None) -> None:
         """Index what others wrote, for a reader with the writer lock. An interrupted purge is hidden, not finished."""
@@ -433,7 +433,7 @@ class RefreshedStore(ABC):
         self._finish_purge()
 
     def _tidy(self) -> None:
-        """Remove what killed processes left, once for each opened store."""
+        """Remove files left by killed processes, once for each opened store."""
         if not self._is_tidy:
             self._is_tidy = True
             remove_home_leftovers(self.context.home)
@@ -503,7 +503,7 @@ class RefreshedStore(ABC):
             self.context.warn(f"some documents can only be found by keyword for now: {error}")
 
     def _fill_if_free(self) -> None:
-        """The same during a read, without waiting."""
+        """Embed such documents during a read, without waiting."""
         with contextlib.suppress(StoreBusy, StoreReadOnly):
             self._fill_vectors(CATCH_UP_LOCK_SECONDS)
 
@@ -518,7 +518,7 @@ _guards: list[Any] = []
 
 
 def _before_fork() -> None:
-    """Keep threads out of SQLite during a fork: its locks would stay locked in the child. So would those of imports."""
+    """Keep threads out of SQLite and imports during a fork, since their locks would stay locked in the child."""
     guards = [store.guard for store in list(_living)]
     _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_LOCK_SECONDS)]
     wait_for_imports()

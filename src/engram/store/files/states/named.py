@@ -1,4 +1,7 @@
-"""Small named states of a store, one file each below `state/named/`, which are written under the writer lock; and the owner's pause and the counts of gate verdicts, which need no lock."""
+"""Small named states of a store, one file each below `state/named/`, written under the writer lock.
+
+Also contains the owner's pause and the counts of gate verdicts, which need no lock.
+"""
 
 import json
 import os
@@ -28,7 +31,7 @@ _MAX_READABLE_CHARACTERS = 60
 
 
 def states_folder(home: Home) -> Path:
-    """Where the files are."""
+    """The folder of the state files."""
     return home.state / "named"
 
 
@@ -145,7 +148,7 @@ VERDICTS_FILE = "gates.jsonl"
 
 
 def note_verdict(home: Home, gate: str, outcome: str, at: datetime) -> None:
-    """Append one verdict; one O_APPEND write, no lock. If that fails the count is short by one."""
+    """Append one verdict; one O_APPEND write, no lock. If that fails, the count is short by one."""
     line = json.dumps({"at": at.astimezone(UTC).isoformat(), "gate": gate, "outcome": outcome}).encode() + b"\n"
     try:
         descriptor = open_plain(home.state / VERDICTS_FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)

@@ -1,4 +1,4 @@
-"""Files of sessions, of tasks with their checkpoints, and of jobs. The caller of everything that writes holds the writer lock."""
+"""Files of sessions, of tasks with their checkpoints, and of jobs. Callers that write must have the writer lock."""
 
 import contextlib
 import hashlib
@@ -101,7 +101,7 @@ def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
     with _writing(path):
         make_folder(home.tasks)
         fresh = not path.exists()
-        # After a torn line, which only a crash leaves, the next one would be damaged too.
+        # After a torn line, which only a crash leaves, the next line would be damaged, too.
         if not fresh and (torn := torn_tail(path)) is not None:
             set_aside(path, torn, home.quarantine, "torn last line")
         append_durably(path, json_line(to_record_fields(checkpoint), "replace"))
@@ -264,7 +264,7 @@ def session_path(home: Home, session_id: str) -> Path:
 
 
 def _former_path(home: Home, session_id: str) -> Path:
-    """The file of a session in Engram 0.1, where different ids could share a file."""
+    """The file of a session in Engram 0.1, in which different ids could share a file."""
     plain = "".join(char for char in session_id if char.isalnum() or char in "._-").lstrip(".")
     return home.state / "sessions" / f"{plain or '_'}.json"
 
@@ -342,7 +342,7 @@ def _read_session(path: Path) -> Session | None:
 def session_scope(home: Home, session_id: str) -> str:
     """The scope of events without one of their own: their task's, or their session's first, else global.
 
-    If the file that determines it is lost, they are shown in their own session only.
+    If the file with that scope is lost, the events are only shown in their own session.
     """
     with contextlib.suppress(StoreCorrupt):
         task, session = load_task(home, session_id), load_session(home, session_id)
@@ -361,7 +361,7 @@ def is_lost(home: Home, session_id: str) -> bool:
 
 
 def _had_a_file(home: Home, session_id: str) -> bool:
-    """Whether it had a file: an unreadable one is left, or the id is one that Engram assigns with a file."""
+    """Whether the session or task had a file: an unreadable one remains, or Engram assigns its id together with a file."""
     path = session_path(home, session_id)
     return _OWN_ID.fullmatch(session_id) is not None or (path.exists() and _read_session(path) is None)
 

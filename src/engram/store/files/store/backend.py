@@ -1,4 +1,7 @@
-"""The files backend: one object over home, journal, usage, ledger and index, with its sessions, tasks, jobs and named states, and the team stores that are attached to it."""
+"""The files backend: combines home, journal, usage, ledger and index with sessions, tasks, jobs and named states.
+
+It also reads attached team stores.
+"""
 
 import contextlib
 import os
@@ -52,7 +55,7 @@ from engram.store.states import PAUSE_STATE, StateChange, apply_change, checked_
 
 
 class FilesWork(FilesReader):
-    """What is recorded of work in progress."""
+    """The files backend's sessions, tasks, checkpoints, jobs and states."""
 
     screen: Screen = NoScreen()
 
@@ -165,7 +168,7 @@ class FilesWork(FilesReader):
     def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
         """Change a state under the writer lock; returns its new value.
 
-        A pause and tokens are written without it: nothing may keep them waiting, and tokens are added up.
+        Pauses and token counts are written without the lock: they must not wait, and tokens only accumulate.
         """
         if name == PAUSE_STATE:
             after = apply_change(dict(self.state(name)), change)
@@ -214,7 +217,7 @@ class FilesStore(FilesWork):
 
     @repairs_index
     def _sync_briefly(self) -> SyncReport:
-        """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
+        """Sync for a reader, which waits only briefly and leaves an interrupted purge to writers."""
         with self.context.lock.hold(EVENTS_LOCK_SECONDS):
             self._tidy()
             self._index_changes()
@@ -299,7 +302,7 @@ class FilesStore(FilesWork):
         return written
 
     def _index_appended(self) -> None:
-        """Index appended events; a failure is only a warning: they are stored, and a retry would duplicate them."""
+        """Index appended events; a failure is only a warning, because they are stored, and a retry would duplicate them."""
         try:
             try:
                 self.index_pending()

@@ -1,4 +1,4 @@
-"""Health checks of a files store: its files, its index and whether it still says what the files say, its embedder, and records missing from the store."""
+"""Health checks of a files store: its files, its index (also compared with the files), its embedder, and missing records."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def checks(known: Mapping[str, Any], problems: Sequence[str]) -> list[Check]:
 
 
 def read_only(error: StoreReadOnly) -> Check:
-    """The check for a read-only home: it can be queried, but nothing new is stored."""
+    """The check for a read-only home, which can be queried but cannot store anything."""
     return Check("home", False, f"{error}; recent hand edits were not checked", "let Engram's user write there")
 
 
@@ -56,7 +56,7 @@ def busy(error: StoreBusy) -> Check:
 
 
 def check_interrupted_purge(context: LogContext) -> list[Check]:
-    """The check for an interrupted purge, if there is one; one that another process is carrying out is none."""
+    """The check for an interrupted purge, if there is one that no other process is carrying out."""
     try:
         with context.lock.hold(_LOCK_WAIT_SECONDS):
             left = has_unfinished_purge(context.home)
@@ -254,13 +254,13 @@ def _bytes(path: Path) -> bytes:
 
 
 SAMPLED_FILES = 300
-"""Files that are read again; spread evenly over all of them, it takes about a tenth of a second."""
+"""Files that are read again, spread evenly over all; it takes about a tenth of a second."""
 MAX_REPORTED_IDS = 5
 REBUILD_ADVICE = "run `engram index --rebuild`"
 
 
 def find_drift(context: IndexContext, noticed: SyncReport) -> Check:
-    """The check; `noticed` is what has just been read from files that had changed."""
+    """The check of the index against the files; `noticed` is what was just read from changed files."""
     read = [
         f"{len(ids):,} {what}"
         for what, ids in (("added", noticed.added), ("edited", noticed.edited), ("removed", noticed.removed))
@@ -294,8 +294,10 @@ def _list_some(ids: Sequence[str]) -> str:
 
 
 def _differs(context: LogContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
-    """Whether a file says something else. One that has changed since the index read it is read with the next sync, and one
-    that cannot be read is another check's finding.
+    """Whether a file differs from the index.
+
+    A file that has changed since the index read it is read with the next sync, and an unreadable one is reported by
+    another check.
     """
     try:
         path = context.safe_path(stored)

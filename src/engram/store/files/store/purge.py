@@ -1,8 +1,8 @@
-"""Destroying a memory or an event, every byte of it in the store, with proof. The caller holds the writer lock.
+"""Destroys memories and events, every byte of them in the store, with proof. The caller holds the writer lock.
 
-Everything is read first (`purge_plan`). Then one transaction removes it from the index and a marker starts the
-purge: from then on no reader sees it, and the next writer finishes an interrupted purge. A damaged file stops nothing;
-it is cleaned as bytes and listed in `remaining`.
+Everything is read first (`purge_plan`). Then one transaction removes it from the index and a marker starts the purge:
+from then on no reader sees it, and the next writer finishes an interrupted purge. A damaged file does not stop the
+purge; it is cleaned as bytes and listed in `remaining`.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ def purge(context: IndexContext, ids: Sequence[str], actor: str, drawn: Collecti
 
 
 def resume(context: IndexContext) -> None:
-    """Finish an interrupted purge; for writers. What is left of it becomes a warning."""
+    """Finish an interrupted purge; for writers. Remaining records become a warning."""
     hide(context)
     left = _carry_out(context, read_marker(context)).remaining
     context.warn(*(f"an interrupted purge was finished, but not all is gone: {line}" for line in left))
@@ -138,7 +138,7 @@ def _take_out_of_index(context: IndexContext, writer: DocumentWriter, plan: Purg
 
 
 def _drop_other_indexes(context: LogContext) -> None:
-    """Delete indexes of other versions, and of this store at other places: they contain the words too."""
+    """Delete indexes of other versions, and of this store at other places, because they also contain the words."""
     own = context.home.index
     store = re.compile(re.escape(context.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
     for folder in own.parent.parent.iterdir():
@@ -199,7 +199,7 @@ def _clean_quarantine(context: LogContext, plan: PurgePlan, quotes: Quotations) 
 
 
 def _note_redactions(context: IndexContext, plan: PurgePlan) -> None:
-    """Journal the redactions first: words that disappear without an entry would count as tampering."""
+    """Journal the redactions first, because words that disappear without an entry would count as tampering."""
     for session in sorted(set(plan.events.values())):
         ids = [event_id for event_id, ledger in plan.events.items() if ledger == session]
         placed = append_entry(context, REDACT_OP, plan.actor, redaction_text(ids), (), session)
@@ -234,7 +234,7 @@ def _blank_damaged_line(path: Path, quotes: Quotations, line: bytes) -> bytes:
 def _remove_files(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
     for place in plan.files:
         if is_team(place) and not team_of(context, place):
-            # A marker alone must not change a repository: it may have come with someone else's store.
+            # A marker alone must not change a repository, because it may have come with someone else's store.
             left = f"{place}: not changed, because its team store is not attached; purge again from that repository"
             context.warnings.append(left)
             quotes.unread.append(left)
@@ -251,7 +251,7 @@ def _remove_files(context: IndexContext, plan: PurgePlan, quotes: Quotations) ->
 
 
 def _copies_in(context: IndexContext, place: str, path: Path, quotes: Quotations) -> frozenset[str]:
-    """The ids under which a file has the words though another file has these memories: a person changed an id to a taken one."""
+    """The ids under which a file still has the words although another file has these memories, because a person changed an id."""
     try:
         found = memories.read(path)
     except EngramError:
@@ -279,7 +279,7 @@ def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
 
 
 def _clean_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
-    """Clean what editors, sync tools and crashes left next to the memory files."""
+    """Clean the files that editors, sync tools and crashes left next to the memory files."""
     for root in memory_roots(context):
         for folder in memories.walk(root):
             for path in list(folder.iterdir()) if folder.is_dir() else []:
@@ -292,7 +292,7 @@ def _clean_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations)
             if _is_affected(path, plan.id_set, quotes):
                 take_out(path, plan.id_set, quotes)
     home = context.home
-    # Whoever writes these holds the writer lock.
+    # Their writers have the writer lock.
     for folder in (
         home.journal,
         home.ledger,
@@ -373,7 +373,10 @@ def _owners(changes: Sequence[dict[str, Any]]) -> set[str]:
 
 
 def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: frozenset[bytes]) -> None:
-    """Remove images, files and the reason; of the actor only the kind (`human`, `document`) stays if all its images are gone."""
+    """Remove images, files and the reason.
+
+    If all its images are gone, only the actor's kind (`human`, `document`) stays.
+    """
     gone = [change for change in changes if _encode_id(str(change["id"])) in ids]
     for change in gone:
         change["after"] = None

@@ -1,4 +1,7 @@
-"""What a purge is about to destroy, read completely and kept in a marker until it is done; and its proof: every file is searched for records that still contain the words."""
+"""The plan of a purge, read completely and kept in a marker until it is done, and its proof.
+
+The proof searches every file for records that still contain the words.
+"""
 
 import contextlib
 import json
@@ -59,8 +62,8 @@ MARKER_FILE = "purging.json"
 class PurgePlan:
     """The ids to destroy, the words that go with them, the events to blank with their ledgers, and the memories' files.
 
-    The marker is the commit point. It contains the words too, so that an interrupted purge can be finished without
-    reading what is half gone; it is deleted last.
+    The marker is the commit point. It also contains the words, so that an interrupted purge can be finished without
+    reading half-removed records; it is deleted last.
     """
 
     ids: tuple[str, ...]
@@ -70,7 +73,7 @@ class PurgePlan:
     events: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
-    """The scopes of all that."""
+    """The scopes of these records."""
 
     @property
     def id_set(self) -> frozenset[str]:
@@ -111,7 +114,7 @@ def purge_stamp(home: Home) -> str:
 
 
 def write_marker(home: Home, plan: PurgePlan) -> None:
-    """Start the purge: from here on it will be finished."""
+    """Start the purge: from now on it will be finished."""
     from dataclasses import asdict
 
     home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -140,7 +143,7 @@ def marked_ids(home: Home) -> frozenset[str]:
 
 
 def marker_problem(home: Home) -> str:
-    """What is wrong with the marker; "" if nothing, or if there is none."""
+    """The problem with the marker; "" if it has none, or there is no marker."""
     try:
         if has_unfinished_purge(home):
             _read_plan(home)
@@ -189,7 +192,7 @@ def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
 
 
 def plan_purge(context: IndexContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
-    """Read everything a purge of these needs. Nothing is written."""
+    """Read everything that a purge of these records needs. Nothing is written."""
     wanted = frozenset(ids)
     by_id = frozenset(i for i in wanted - frozenset(drawn) if find_stored_event(context, i) is None)
     known = _PurgeSources(context, wanted)
@@ -463,7 +466,7 @@ def find_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -
                 accounted |= found
                 if not any(contains_words(one, text) for text in found for one in words):
                     continue
-                if holder.id in gone:  # a copy of what was destroyed, not found by its id
+                if holder.id in gone:  # A copy of a destroyed record, not found by its id.
                     places.append(f"{path}: contains a copy of {holder.id}; remove the file")
                 else:
                     holders.append(holder)

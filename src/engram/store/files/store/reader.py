@@ -1,4 +1,4 @@
-"""The reading half of a files store: memories, events, search, history, and the links of a memory with the heaviest few first."""
+"""The read operations of a files store: memories, events, search, history, and links with the heaviest first."""
 
 import json
 import sqlite3
@@ -81,7 +81,7 @@ WHERE e.id <> e.heir AND d.status = 'superseded' AND NOT ({condition})
 
 
 def read_links(db: sqlite3.Connection, ids: Sequence[str], hops: Hops, most: int) -> Iterator[Link]:
-    """The links to so many neighbours of each memory, in each direction."""
+    """The links of each memory to at most `most` neighbours in each direction."""
     condition, values = where(hops.filters)
     followed = (hops.types or ()) * (1 + hops.explicit_directions)
     if hops.outbound:
@@ -327,7 +327,7 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
-        """Where each document stands."""
+        """The position of each document."""
         return self.context.index.document_positions(numbers)
 
     @repairs_index

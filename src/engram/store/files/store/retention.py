@@ -1,4 +1,4 @@
-"""Pruning old history: replaced journal images, uses already counted, ledgers of ended sessions."""
+"""Prunes old history: replaced journal images, uses already counted, ledgers of ended sessions."""
 
 import json
 from datetime import datetime, timedelta
@@ -50,7 +50,7 @@ def prune(context: IndexContext, now: datetime, journal_days: int, usage_days: i
 
 
 def _drop_ledger(context: IndexContext, name: str) -> None:
-    """Journal the pruning first: a ledger that disappears without an entry counts as lost."""
+    """Journal the pruning first, because a ledger that disappears without an entry counts as lost."""
     first = next(context.ledger.read(name), None)
     if first is not None:
         placed = append_anchor(context, first.session, Head(0, PRUNED), journal_tail(context), durably=True)
@@ -62,7 +62,8 @@ def _drop_ledger(context: IndexContext, name: str) -> None:
 def _old_images(context: IndexContext, cutoff: datetime) -> set[tuple[int, str]]:
     """(seq, id) of images older than the cutoff that a later image replaced.
 
-    The last one and tombstones stay; so does, of what was taken out of use, the decision that did it and what follows.
+    The last image and tombstones stay. For a memory no longer in use, the decision that retired it and all later ones
+    also stay.
     """
     rows = context.index.db.execute(
         "SELECT i.seq, i.id FROM images i WHERE i.at < ? AND i.op <> 'purge' "
@@ -75,7 +76,7 @@ def _old_images(context: IndexContext, cutoff: datetime) -> set[tuple[int, str]]
 
 
 def _deciding(context: IndexContext, ids: set[str]) -> dict[str, int]:
-    """Of those memories that were taken out of use, the number of the entry that did it."""
+    """For each memory no longer in use, the number of the entry that retired it."""
     rows = context.index.db.execute(
         "SELECT d.id FROM docs d WHERE d.kind = 'memory' AND d.status IN (SELECT value FROM json_each(?))",
         (json.dumps(ENDED_STATUSES),),
@@ -87,7 +88,7 @@ def _deciding(context: IndexContext, ids: set[str]) -> dict[str, int]:
 def _drop_images(context: LogContext, old: set[tuple[int, str]]) -> None:
     mark = read_mark(context.home)
     if mark is not None:
-        # First: decisions that disappear without this mark count as lost.
+        # First, because decisions that disappear without this mark count as lost.
         pruned = max(mark.unbroken_since, *(seq for seq, _ in old))
         write_mark(context.home, replace(mark, unbroken_since=pruned))
     for month in context.journal.months():

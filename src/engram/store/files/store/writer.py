@@ -1,4 +1,8 @@
-"""What a files store writes: a decision (journal first, then files, then index; the caller holds the writer lock), and events appended to a session's ledger, where keys make a repeat harmless."""
+"""The write operations of a files store: decisions, and events appended to a session's ledger.
+
+A decision writes the journal first, then files, then the index; the caller holds the writer lock. Keys make repeated
+appends harmless.
+"""
 
 import contextlib
 import json
@@ -86,7 +90,7 @@ class _PendingWrite:
     file: str
     expected: Stamp | None
     broken: bool = False
-    """Whether the owner left the file unreadable; it is not written until they repair it."""
+    """Whether the owner left the file unreadable; Engram does not write it until they repair it."""
     stamp: Stamp | None = None
     """The file as this decision wrote it."""
 
@@ -175,7 +179,7 @@ class FilesTransaction:
             return []
         return [decode_record(record) for _, record in self._context.index.all("changed_since", mark, scope)]
 
-    # -- giving out ids and names
+    # -- assigning ids and names
 
     def new_id(self, at: datetime, *, team: bool = False) -> str:
         """The next id of a UTC day; in a team store a random one, since two machines cannot agree on a number."""
@@ -246,7 +250,7 @@ class FilesTransaction:
             raise NotFound(f"{memory_id} was purged and cannot come back")
 
     def _free_place(self, root: str, memory: Memory) -> str:
-        """The path of a new memory's file; a file that is already there keeps its name."""
+        """The path of a new memory's file; an existing file keeps its name."""
         path = wanted = f"{root}/{relative_path(memory)}"
         number = 1
         while os.path.lexists(path) and not self._has_come_back(path, memory.id):
@@ -255,7 +259,7 @@ class FilesTransaction:
         return path.removeprefix(f"{self._context.home.root}/")
 
     def _has_come_back(self, path: str, memory_id: str) -> bool:
-        """Whether the owner of a removed memory has put its file back; what they wrote wins."""
+        """Whether the owner of a removed memory has put its file back; their version takes precedence."""
         known = self._context.index.one("by_ref", memory_id) is not None
         if not known or place_of(self._context.index, memory_id):
             return False
@@ -274,7 +278,7 @@ class FilesTransaction:
         root = team_of(context, place) or str(context.home.engrams)
         found = [decode_record(context.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
-        # A second name first, the removal last: a crash never leaves the memories without a file.
+        # A second name first, the removal last, so that a crash never leaves the memories without a file.
         with context.index.writing():
             note_file(context.index, place, UNSEEN_STAMP)
         keep_original(path)
@@ -285,11 +289,11 @@ class FilesTransaction:
         return next(file for memory, file in moved if memory.id == memory_id)
 
     def check(self, memory: Memory) -> None:
-        """Raise where this decision may not write the memory."""
+        """Raise if this decision may not write the memory."""
         self._screen.memories([memory], self.stored_memory, self._decider)
 
     def check_all(self) -> None:
-        """Raise where this decision may not write what it has put."""
+        """Raise if this decision may not write one of the memories it has put."""
         self._screen.memories(self.pending_memories, self.stored_memory, self._decider)
 
     @property
@@ -436,7 +440,7 @@ def _is_unchanged(context: IndexContext, waiting: PendingEvents, end: Position, 
 
 
 def _ledger_end(context: IndexContext, session: str, tail: Tail, anchored: Head | None) -> tuple[Head, Tail]:
-    """A ledger's end by its own file. Raises `StoreCorrupt` if it ends before its last anchor."""
+    """A ledger's end according to its own file. Raises `StoreCorrupt` if it ends before its last anchor."""
     head = context.ledger.head(session)
     if anchored is not None and _ends_before(head, anchored):
         raise StoreCorrupt(
@@ -444,7 +448,7 @@ def _ledger_end(context: IndexContext, session: str, tail: Tail, anchored: Head 
             "written. Restore the file from a backup, or continue in another session or task; see `engram ledger verify`"
         )
     if anchored is None and not head.seq:
-        # Before the first event, so that a ledger without any anchor is known to be tampered with.
+        # Before the first event, so that a ledger without any anchor is recognised as tampered with.
         placed = append_anchor(context, session, Head(0, BEGUN), tail, durably=True)
         tail = Tail(placed.end, placed.entry.seq)
     return head, tail

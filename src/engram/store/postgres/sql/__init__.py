@@ -1,4 +1,4 @@
-"""Every statement the Postgres backend runs, by name."""
+"""All statements of the Postgres backend, by name."""
 
 from functools import cache
 from importlib import resources
@@ -8,7 +8,7 @@ from engram.store.sql import named_statements
 
 @cache
 def statement(name: str) -> str:
-    """A statement of one of the `.sql` files beside this module."""
+    """A statement from one of the `.sql` files in this folder."""
     return _statements()[name]
 
 
