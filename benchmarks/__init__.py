@@ -1,1 +1,4 @@
-"""Our own benchmarks, run from a checkout: `python -m benchmarks.NAME --help`. `engram bench` has those that any user can run."""
+"""Our own benchmarks, run from a checkout: `python -m benchmarks.NAME --help`.
+
+`engram bench` has those for all users.
+"""

@@ -1,4 +1,4 @@
-"""What the benchmarks' command lines share: the options they all take, and how a report is printed."""
+"""Shared by the benchmarks' command lines: common options, and printing a report."""
 
 import argparse
 import json
@@ -50,7 +50,7 @@ def print_report(
 
 @contextmanager
 def empty_tenant(url: str | None, tenant: str) -> Iterator[None]:
-    """A tenant that is empty before and removed afterwards; nothing to do where there is no server."""
+    """A tenant that is empty before and removed afterwards; does nothing without a server."""
     if url is None:
         yield
         return

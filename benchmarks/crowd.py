@@ -1,4 +1,4 @@
-"""Many clients at once: processes that search and learn for a while, and a count of what became of every write."""
+"""Many clients at once: processes that search and learn for a while, and a count of the outcomes of every write."""
 
 import json
 import subprocess
@@ -13,14 +13,14 @@ from engram.bench.figures import percentile
 from engram.client import Engram
 
 WRITES = 5
-"""One operation in so many is a write."""
+"""One operation in this many is a write."""
 PATIENCE = 120
-"""Seconds beyond the run after which a client that does not end is killed."""
+"""Seconds beyond the run after which a client that has not ended is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What many clients did together."""
+    """The results of many clients together."""
 
     clients: int
     seconds: float
@@ -38,7 +38,7 @@ class Crowd:
 
 
 def run(url: str, tenant: str, clients: int, seconds: int, asked: Sequence[str]) -> Crowd:
-    """Let the clients work side by side, then look for every write they were told had succeeded."""
+    """Let the clients work in parallel, then look for every write reported to them as successful."""
     before = _deadlocks(url)
     processes = [_start(url, tenant, number, seconds, asked) for number in range(clients)]
     started = time.perf_counter()
@@ -66,7 +66,7 @@ def run(url: str, tenant: str, clients: int, seconds: int, asked: Sequence[str])
 
 
 def _start(url: str, tenant: str, number: int, seconds: int, asked: Sequence[str]) -> "subprocess.Popen[str]":
-    """The URL goes by the pipe: other users may read a command line."""
+    """Start the clients. The URL is passed by the pipe, because other users can read a command line."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.crowd"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -102,7 +102,7 @@ def _deadlocks(url: str) -> int:
 
 
 def main() -> None:
-    """One client: told on stdin what to do, tells on stdout what it did."""
+    """Run one client: it reads its task from stdin and reports on stdout."""
     order = json.loads(sys.stdin.readline())
     found: dict[str, list[Any]] = {"searches": [], "writes": [], "written": [], "errors": []}
     with Engram.open(url=order["url"], tenant=order["tenant"]) as mem:
@@ -121,13 +121,13 @@ def _turn(mem: Engram, order: dict[str, Any], turn: int, found: dict[str, list[A
         if turn % WRITES:
             mem.search(question)
         else:
-            # Turned about for each write: the gates take what differs in a word or two for the same.
+            # Rearranged for each write, because the gates treat statements that differ in a word or two as the same.
             words = question.split()
             text = f"client {order['number']} writes {turn}: {' '.join(words[turn % len(words) :] + words)} {turn * 31}"
             decision = mem.learn(text, scope="project:crowd")
             if decision.memory is not None and decision.outcome in ("CREATED", "PENDING", "CONTRADICTION"):
                 found["written"].append(text)
-    except Exception as error:  # whatever goes wrong is what is measured here
+    except Exception as error:  # all errors are part of the measurement
         found["errors"].append(f"{type(error).__name__}: {error}")
     found["searches" if turn % WRITES else "writes"].append((time.perf_counter() - started) * 1000)
 

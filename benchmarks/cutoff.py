@@ -22,7 +22,7 @@ from engram.recall.cutoff import ABOUT_FLOOR
 
 
 def measure(path: Path, floor: float) -> Counter[str]:
-    """What became of each question of one file, counted."""
+    """Counts of the outcomes for the questions of one file."""
     data = json.loads(path.read_text("utf-8"))
     counts: Counter[str] = Counter()
     days = [datetime.fromisoformat(memory["date"]).replace(hour=12, tzinfo=UTC) for memory in data["memories"]]

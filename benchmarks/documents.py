@@ -1,4 +1,4 @@
-"""How a long document is read: seconds, memory, and whether what was planted in it is found again."""
+"""Measures reading a long document: seconds, memory, and whether the sentences planted in it are found again."""
 
 import json
 import random
@@ -57,9 +57,9 @@ def measure(
     tenant: str | None = None,
     progress: Progress = lambda *_: None,
 ) -> dict[str, Any]:
-    """Read a document of that size and ask some questions about it, in a process of its own so that its memory is its own.
+    """Read a document of that size and ask some questions about it, in a separate process to measure its memory alone.
 
-    On files, or on the server at `url` under a tenant of its own, which is removed at the end.
+    Runs on files, or on the server at `url` under a temporary tenant.
     """
     folder = Path(tempfile.mkdtemp(prefix="engram-bench-"))
     own = f"{tenant or 'bench'}-documents"
@@ -151,7 +151,7 @@ def _is_found(mem: Engram, task: str, text: str, question: str, answer: str, spe
 
 
 def main() -> None:
-    """Measure as the command line says; with `--worker`, be the process that is measured."""
+    """Measure with the options of the command line; with `--worker`, run as the measured process."""
     options = parser("documents", "How long a long document takes to read, and whether what is planted in it is found.")
     options.add_argument("--megabytes", type=whole(1, 60), default=10, help="size of the document (default: 10)")
     options.add_argument("--url", help=URL_HELP)

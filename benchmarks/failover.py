@@ -37,7 +37,7 @@ def write_more(everyone: Crowd, more: int) -> None:
 
 
 def fail_over(servers: Pair, everyone: Crowd, chosen: random.Random) -> tuple[float, float]:
-    """One failover under load; when the primary was killed, and how long the standby took to take over."""
+    """Fail over once under load. Returns when the primary was killed, and how long the standby took to take over."""
     write_more(everyone, WRITES_BETWEEN)
     time.sleep(chosen.random() * 0.2)
     killed = time.monotonic()

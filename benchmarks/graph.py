@@ -1,4 +1,4 @@
-"""How fast a walk over relations is: many links, three hops from ten memories, with and without a hub among them."""
+"""Measures the speed of walks over relations: many links, three hops from ten memories, with and without a hub among them."""
 
 import random
 import tempfile
@@ -28,7 +28,7 @@ SLICE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A graph to measure: so many memories and links, and one memory that is linked with `hub` others each way."""
+    """A graph to measure: its memories and links, and one memory that is linked with `hub` others in each direction."""
 
     memories: int = 15_000
     edges: int = 100_000
@@ -60,7 +60,7 @@ def _opened(url: str | None) -> Iterator[Engram]:
 
 
 def _settle(url: str | None) -> None:
-    """A server learns what its tables hold, as it does by itself within a minute."""
+    """Update a server's table statistics, as it does by itself within a minute."""
     if url is not None:
         from benchmarks.tenants import analyze
 
@@ -68,7 +68,7 @@ def _settle(url: str | None) -> None:
 
 
 def fill(store: Store, shape: Shape, progress: Progress = lambda *_: None) -> list[str]:
-    """Memories with links to others all over the store; the first one is the hub. Their ids."""
+    """Add memories with links to others all over the store; the first one is the hub. Returns their ids."""
     now = utc_now()
     with store.deciding("add", actor="bench", scopes=["global"], ids_for=[now] * shape.memories) as deciding:
         ids = [deciding.new_id(now) for _ in range(shape.memories)]
@@ -104,7 +104,7 @@ def _links(shape: Shape, ids: list[str]) -> dict[str, list[Association]]:
 
 
 def _timed(mem: Engram, ids: list[str], shape: Shape, direction: str) -> list[Figure]:
-    """The walk alone, the whole answer with its memories, and the whole answer where one of the ten is the hub."""
+    """Time the walk alone, the whole answer with its memories, and the whole answer if one of the ten is the hub."""
     rng = random.Random(7)
     graph = Graph(mem.store, utc_now)
     anywhere = [rng.sample(ids[1:], SEEDS) for _ in range(shape.rounds)]
@@ -139,7 +139,7 @@ def _timed(mem: Engram, ids: list[str], shape: Shape, direction: str) -> list[Fi
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure with the options of the command line."""
     options = parser("graph", "100,000 relations: three steps from ten memories.")
     options.add_argument("--url", help=URL_HELP)
     given = options.parse_args()

@@ -22,7 +22,7 @@ from engram import Engram
 
 ROUNDS = 60
 PAUSE = 0.3
-"""Longer than the pause between two looks of a process without a watch."""
+"""Longer than the interval between two checks of a process without a watch."""
 PATIENCE = 10.0
 BATCH = 5_000
 
@@ -92,7 +92,7 @@ def _is_found(mem: Engram, word: str) -> bool:
 
 
 def wait_for(answer: Callable[[], bool]) -> str:
-    """Ask until the answer is as wanted; says how long that took, and how many answers."""
+    """Ask until the answer is as expected. Returns how long that took, and the number of answers."""
     started, asked = time.perf_counter(), 0
     while time.perf_counter() - started < PATIENCE:
         asked += 1
@@ -118,7 +118,7 @@ def edit_times(paths: list[Path], serial: int, asking: Callable[[str], bool]) ->
 
 
 def child(folder: Path, *arguments: str) -> dict[str, float]:
-    """Run a part of this program in a new process; what it prints."""
+    """Run a part of this program in a new process. Returns what it prints."""
     command = [sys.executable, "-m", "benchmarks.hand_edits", "--child", str(folder), *arguments]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, env=dict(os.environ))
     answered: dict[str, float] = json.loads(ended.stdout)

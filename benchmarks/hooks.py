@@ -22,7 +22,7 @@ from engram import Engram
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
 ROOT = Path(__file__).resolve().parent.parent
 BARS = {"session-start": 15, "prompt": 10, "post-tool": 10, "stop": 6, "pre-compact": 6, "session-end": 6}
-"""The most that each may take, in bare Python starts (post-tool and pre-compact have no bar of their own)."""
+"""Maximum time of each hook, in bare Python starts (post-tool and pre-compact have no bar of their own)."""
 VERBS = [
     "deploying",
     "testing",
@@ -66,7 +66,7 @@ PROMPTS = (
 
 
 def main() -> None:
-    """Measure and print one line per hook; exits 1 where one misses its bar."""
+    """Measure and print one line per hook. Exits 1 if one misses its bar."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=15)
@@ -102,7 +102,7 @@ def _fill(folder: Path, memories: int) -> None:
 
 
 def _drain(env: dict[str, str]) -> None:
-    """Once, as Claude Code does in the background while a session starts; it is what embeds the memories for later prompts."""
+    """Embed the memories for later prompts, as Claude Code does once in the background while a session starts."""
     took = _timed(["sh", str(ROOT / "plugin/hooks/engram.sh"), "drain"], b'{"session_id": "s"}', env)
     print(f"drain          {took:6.1f} ms   the first one, in the background")
 

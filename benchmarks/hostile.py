@@ -40,13 +40,13 @@ EXAMPLES: dict[str, Any] = {
     "goal": "measure", "text": "A text.", "signal": "positive", "keep": "new", "state": "paused", "summary": "Half", "items": [],
     "turns": [], "decision": "D-1", "job_id": "J-1", "scopes": ("global",),
 }  # fmt: skip
-"""What a required parameter gets while another is measured."""
+"""Values of required parameters while another parameter is measured."""
 UNMEASURED = frozenset(("scopes", "stop", "reached", "memories", "plan", "shown"))
-"""Parameters that take no text of others."""
+"""Parameters that take no text from others."""
 
 
 class Workbench:
-    """Every way in which a long text comes in, on one store."""
+    """Every way for a long text to enter one store."""
 
     def __init__(self, mem: Engram, folder: Path) -> None:
         self.mem, self.folder, self.number = mem, folder, count()
@@ -59,7 +59,7 @@ class Workbench:
         }  # fmt: skip
 
     def verbs(self) -> dict[str, Verb]:
-        """Each verb by a name that says which parameter is filled."""
+        """Each verb by a name that includes the measured parameter."""
         found: dict[str, Verb] = {}
         for name, call in public_calls().items():
             for parameter, annotation in annotations(call).items():
@@ -146,7 +146,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 
 def is_text(annotation: str) -> bool:
-    """Whether a parameter with that annotation takes text; a path does not, since it names a file."""
+    """Whether a parameter with that annotation takes text. A path does not, because it names a file."""
     return ("str" in annotation or "Mapping" in annotation) and not any(
         other in annotation for other in ("Callable", "Path", "Progress", "Literal")
     )
@@ -168,7 +168,7 @@ def fill(parameter: str, annotation: str, text: str) -> Any:
 
 
 def texts_of(kind: str, pieces: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What is repeated in each text, with its description."""
+    """The repeated piece of each text, with its description."""
     for at, piece in enumerate(pieces):
         if kind == "mixed":
             other = pieces[(at * 7 + 5) % len(pieces)]
@@ -180,7 +180,7 @@ def texts_of(kind: str, pieces: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def measure(verb: Verb, text: str) -> tuple[float, bool]:
-    """The processor seconds of one call, and whether it took the text; any refusal but an invalid argument does."""
+    """The processor seconds of one call, and whether it took the text; only an invalid argument counts as not taken."""
     began, taken = time.process_time(), True
     try:
         verb(text)
@@ -192,7 +192,7 @@ def measure(verb: Verb, text: str) -> tuple[float, bool]:
 
 
 def find_slowest(name: str, size: int, texts: Sequence[tuple[str, str]], slow: float) -> tuple[float, str]:
-    """The longest time of a verb and the text that took it, on a store of its own."""
+    """The longest time of a verb and the text that caused it, on a separate store."""
     worst, progress = (0.0, ""), sys.stderr.isatty()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -215,7 +215,7 @@ def find_slowest(name: str, size: int, texts: Sequence[tuple[str, str]], slow: f
 
 
 def names() -> list[str]:
-    """What can be measured."""
+    """The names of everything that can be measured."""
     with tempfile.TemporaryDirectory() as place, Engram.open(ephemeral=True) as mem:
         return list(Workbench(mem, Path(place)).verbs())
 

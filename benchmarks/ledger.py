@@ -1,4 +1,4 @@
-"""How fast a ledger is: one durable append beside the disk's own, then searching and building context among many tasks."""
+"""Measures the speed of a ledger: one durable append next to the disk's own, then search and context among many tasks."""
 
 import random
 import shutil
@@ -22,7 +22,7 @@ from engram.store.protocol import Progress
 
 APPENDS, ROUNDS = 200, 60
 WARM_EVENTS, WARM_QUESTIONS = 2_000, 200
-"""What a process has done before it is timed."""
+"""Calls that a process has made before it is timed."""
 BATCH = 500
 CRITICAL = 5
 
@@ -36,9 +36,9 @@ def measure(
     folder: Path | None = None,
     progress: Progress = lambda *_: None,
 ) -> dict[str, Any]:
-    """Fill ledgers with so many events among so many tasks and time what an agent waits for.
+    """Fill ledgers with events across tasks and time what an agent waits for.
 
-    With a `folder` the store stays there and is used again by the next run of the same size.
+    With a `folder`, the store stays there and the next run of the same size uses it again.
     """
     place = folder or Path(tempfile.mkdtemp(prefix="engram-bench-"))
     try:
@@ -58,7 +58,7 @@ def measure(
 def _appends(mem: Engram, folder: Path) -> list[Figure]:
     task = mem.start_task("Measure one append after the other", scope="project:bench")
     said = list(statements(APPENDS, seed=3))
-    # A process that has been at work for a while knows most words it meets.
+    # A process that has worked for a while knows most words it meets.
     for batch in _batches(task, WARM_EVENTS, 7):
         mem.store.append_events(task.id, batch)
     bare = floors.write_floor(folder, times=APPENDS)
@@ -69,7 +69,7 @@ def _appends(mem: Engram, folder: Path) -> list[Figure]:
     mean = (sum(samples) + indexing) / APPENDS
     return [
         Figure("ledger append, durable ÷ append + fsync", p50, "ms", p95, floor=bare, ratio=p50 / bare),
-        # On files some appends wait for the index, and are taken in together before the next question.
+        # On files, some appends wait for the index and are added together before the next question.
         Figure("the same with its share of the indexing, mean", mean, "ms", floor=bare, ratio=mean / bare),
     ]
 
@@ -146,7 +146,7 @@ def _timed(name: str, samples: list[float]) -> Figure:
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure with the options of the command line."""
     options = parser("ledger", "One durable append, then search and context among many tasks.")
     options.add_argument(
         "--events", type=whole(1_000), default=1_000_000, help="events of all tasks together (default: 1000000)"

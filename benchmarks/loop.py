@@ -1,4 +1,4 @@
-"""How long an event loop is kept waiting while many tasks use one memory: a heartbeat beside the work, and one without it."""
+"""Measures how long an event loop is blocked while many tasks use one memory: a heartbeat during the work, and one without."""
 
 import asyncio
 import os
@@ -24,14 +24,14 @@ BEAT = 0.001
 BASELINE_SECONDS = 2.0
 QUESTIONS = 200
 NEW = 5_000
-"""Different texts that are added and observed."""
+"""Number of distinct texts that are added and observed."""
 BAR_MS = 10.0
-"""What the lag at p99 is held against."""
+"""The bar for the lag at p99."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How late beats came, in milliseconds. Beats that a block swallowed count too, each as late as it was."""
+    """The lateness of beats, in milliseconds. Beats missed during a block count too, each with its own lateness."""
 
     p50: float
     p95: float
@@ -52,7 +52,7 @@ def measure(
 ) -> dict[str, Any]:
     """Fill a fresh store with `count` memories, let `callers` tasks search, add and observe, and measure the loop's lag.
 
-    On files, or on the server at `url` under a tenant of its own, which is removed at the end.
+    Runs on files, or on the server at `url` under a temporary tenant.
     """
     with ExitStack() as stack:
         if url is not None:
@@ -106,14 +106,14 @@ def _told(samples: list[float]) -> dict[str, float]:
 
 
 class _Work:
-    """What the callers do: eight searches, an addition and an observation in every ten calls."""
+    """The callers' work: eight searches, one addition and one observation in every ten calls."""
 
     def __init__(self, mem: AsyncEngram, asked: list[str], new: list[str], took: dict[str, list[float]]) -> None:
         self._mem, self._asked, self._new, self._took = mem, asked, new, took
         self._number = counter()
 
     async def all(self, callers: int, seconds: float) -> None:
-        """Every caller, until the time is over."""
+        """Run every caller until the time is over."""
         until = time.perf_counter() + seconds
         await asyncio.gather(*(self._caller(caller, until) for caller in range(callers)))
 
@@ -122,7 +122,7 @@ class _Work:
             await self.turn(caller)
 
     async def turn(self, caller: int) -> None:
-        """One call, timed."""
+        """Make one timed call."""
         number = next(self._number)
         name = {3: "add", 7: "observe"}.get(number % 10, "search")
         started = time.perf_counter()
@@ -140,7 +140,7 @@ async def _lag_during(work: Awaitable[None]) -> Lag:
     heart = asyncio.create_task(_beat(lags))
     try:
         await work
-        await asyncio.sleep(2 * BEAT)  # the beat that the work may just have swallowed
+        await asyncio.sleep(2 * BEAT)  # for the beat that the work may just have blocked
     finally:
         heart.cancel()
         await asyncio.wait([heart])
@@ -155,7 +155,7 @@ async def _beat(lags: list[float]) -> None:
 
 
 def lag_of(lags: list[float]) -> Lag:
-    """Percentiles over every beat that was due: a block of 50 ms made 50 beats late, not one."""
+    """Percentiles over every beat that was due: a block of 50 ms makes 50 beats late, not one."""
     due = [ms for lag in lags for ms in _swallowed(lag)] or [0.0]
     p50, p95, p99 = (round(percentile(due, share), 2) for share in (0.5, 0.95, 0.99))
     return Lag(p50, p95, p99, longest=round(max(due), 2), beats=len(due))
@@ -172,7 +172,7 @@ def _remove(url: str, tenant: str) -> None:
 
 
 def text(report: Mapping[str, Any]) -> str:
-    """The report with the lag as figures."""
+    """The report, with the lag as figures."""
     names = {"baseline_ms": "event loop lag while idle", "lag_ms": "event loop lag while 32 callers search and write"}
     figures = [
         asdict(Figure(name, report[key]["p50"], "ms", report[key]["p95"], report[key]["p99"]))
@@ -182,7 +182,7 @@ def text(report: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure with the options of the command line."""
     options = parser("loop", "How long the event loop waits while 32 callers of AsyncEngram search and write.")
     options.add_argument("--n", type=whole(100), default=10_000, help="number of memories (default: 10000)")
     options.add_argument("--seconds", type=whole(1), default=5, help="how long the callers work (default: 5)")

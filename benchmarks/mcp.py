@@ -1,4 +1,4 @@
-"""How long a client of `engram mcp` waits: from the start of the server to its list of tools, and for a recall."""
+"""Measures how long a client of `engram mcp` waits: from the server's start to its list of tools, and for a recall."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from engram.client import Engram
 from engram.store.protocol import Progress
 
 STARTS = 7
-"""How often the server is started."""
+"""Number of server starts."""
 QUESTIONS = 200
 WARM_UP = 20
 SDK = "import gc; gc.disable(); import mcp.server, mcp.server.stdio"
@@ -30,7 +30,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 class Conversation:
-    """A server on its pipes, spoken to in bare lines: what is measured is the server, not a client's package."""
+    """A server on its pipes, addressed in bare lines, to measure the server and not a client's package."""
 
     def __init__(self, running: "subprocess.Popen[bytes]") -> None:
         self._running = running
@@ -51,7 +51,7 @@ class Conversation:
 
 @contextmanager
 def conversation(folder: Path) -> Iterator[Conversation]:
-    """A server on the store of a folder, gone at the end."""
+    """A server on the store of a folder, stopped at the end."""
     env = {
         **os.environ,
         "ENGRAM_HOME": str(folder / "home"),
@@ -70,7 +70,7 @@ def conversation(folder: Path) -> Iterator[Conversation]:
 
 
 def measure(count: int = 10_000, *, starts: int = STARTS, progress: Progress = lambda *_: None) -> dict[str, Any]:
-    """Time the start, the SDK alone, the first recall and later ones, and what the list of tools costs a model."""
+    """Time the start, the SDK alone, the first recall and later ones, and the token cost of the tool list."""
     with tempfile.TemporaryDirectory(prefix="engram-bench-") as name:
         folder = Path(name)
         with Engram.open(folder / "home", cache=folder / "cache", directory=folder) as mem:
@@ -79,7 +79,7 @@ def measure(count: int = 10_000, *, starts: int = STARTS, progress: Progress = l
             inside = _warm(mem.recall, asked)
         cold, alone = [], []
         for number in range(starts):
-            # In turn, so that a busy machine slows both alike.
+            # Alternating, so that a busy machine slows both equally.
             alone.append(_timed(lambda: subprocess.run([sys.executable, "-c", SDK], check=True)))
             cold.append(_start(folder))
             progress("starting", number + 1, starts)
@@ -108,7 +108,7 @@ def _recalls(folder: Path, asked: list[str]) -> tuple[float, list[float], list[d
 
 
 def _warm(recall: Callable[[str], object], asked: list[str]) -> list[float]:
-    """Milliseconds of each question, once some have been asked."""
+    """Milliseconds of each question after a warm-up."""
     for question in asked[:WARM_UP]:
         recall(question)
     return [_timed(partial(recall, question)) for question in asked]
@@ -176,7 +176,7 @@ def text(report: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure with the options of the command line."""
     options = parser("mcp", "How long a client of `engram mcp` waits for the list of tools and for a recall.")
     options.add_argument("--n", type=whole(100), default=10_000, help="number of memories (default: 10000)")
     options.add_argument("--starts", type=whole(1), default=STARTS, help=f"how often to start it (default: {STARTS})")

@@ -36,7 +36,7 @@ from tests.postgres.server import Server, durable_server, fresh_database, ordina
 FORKING = multiprocessing.get_context("fork")
 PATIENCE = 300.0
 EACH = 1_000_000
-"""Sentences set aside for each writer."""
+"""Number of sentences reserved for each writer."""
 WARM = 6
 """Writes before the clock starts: psycopg prepares a statement that it has sent five times."""
 USUAL = {"rounds": 3, "seconds": 10, "writes": 4, "processes": 20, "threads": 10, "connections": 20, "tenants": 20}
@@ -45,7 +45,7 @@ LOADS = ("burst", "steady")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to the server: where it is, and how many connections a process may have."""
+    """A connection to the server: its address, and the maximum connections of a process."""
 
     name: str
     url: str
@@ -54,7 +54,7 @@ class Way:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the writers did by one way, in one round of one load."""
+    """The results of the writers over one connection, in one round of one load."""
 
     per_second: float
     milliseconds: list[float]
@@ -68,7 +68,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Everything a round needs."""
+    """Everything that a round needs."""
 
     asked: argparse.Namespace
     server: Server
@@ -85,7 +85,7 @@ class Bench:
         ]
 
     def measure(self, load: str, way: Way, label: str) -> Outcome:
-        """Let the writers work; then look for what they were told is written."""
+        """Let the writers work, then look for every write that was acknowledged."""
         tenants = [f"{load}-{label}-{n}" for n in range(self.asked.tenants)]
         for tenant in tenants:
             Engram.open(url=self.url, tenant=tenant).close()
@@ -120,14 +120,14 @@ class Bench:
             outcome.doubled += sum(count - 1 for count in held.values())
 
     def _cpu(self) -> tuple[float, float]:
-        """Seconds that the server, with all that it started, and PgBouncer have used so far."""
+        """Processor seconds used so far by PgBouncer and the server with all its processes."""
         root = int((self.server.data / "postmaster.pid").read_text().split()[0])
         family = [root, *(pid for pid, parent in _processes() if parent == root)]
         return sum(map(_used, family)) + _used(root, of_ended_children=True), _used(self.running.pid)
 
     @contextmanager
     def _watching(self) -> Iterator[list[int]]:
-        """How many connections the server has for the writers, looked at twice a second."""
+        """Sample the server's connections for the writers twice a second."""
         seen: list[int] = []
         ended = threading.Event()
         place = urlsplit(self.url)
@@ -191,7 +191,7 @@ def _used(pid: int, *, of_ended_children: bool = False) -> float:
 def work(
     number: int, load: str, way: Way, tenant: str, asked: argparse.Namespace, ready: Any, go: Any, pipe: Pipe
 ) -> None:
-    """A process with its threads: tell what was written."""
+    """Run a process with its threads, and report what was written."""
     connections.MAX_CONNECTIONS = way.at_most
     writers = [Writer(way.url, tenant, number * asked.threads + place) for place in range(asked.threads)]
     if load == "steady":
@@ -223,7 +223,7 @@ def _all(threads: list[threading.Thread]) -> None:
 
 @dataclass(slots=True)
 class Writer:
-    """Learns one sentence after the other, in a scope of its own."""
+    """Learns one sentence after another, in its own scope."""
 
     url: str
     tenant: str
@@ -231,7 +231,7 @@ class Writer:
     turn: int = 0
     mem: Engram | None = None
     writes: list[tuple[str, float, bool | None]] = field(default_factory=list)
-    """What was acknowledged: the text, how long it took, and whether it counts; None for what came before the clock started."""
+    """The acknowledged writes: the text, the time, and whether it counts; None before the clock started."""
     errors: list[str] = field(default_factory=list)
 
     def warm(self) -> None:
@@ -240,18 +240,18 @@ class Writer:
             self._learn(None)
 
     def write(self, seconds: int) -> None:
-        """Write for so long."""
+        """Write for the given time."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._learn(deadline)
 
     def come_and_write(self, writes: int) -> None:
-        """Write so often, not connected yet."""
+        """Connect and write the given number of times."""
         for _ in range(writes):
             self._learn(float("inf"))
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         if self.mem is not None:
             self.mem.close()
 
@@ -263,7 +263,7 @@ class Writer:
                 self.mem = Engram.open(url=self.url, tenant=self.tenant)
             decision = self.mem.learn(text, scope=f"project:of-{self.who}")
             assert decision.memory is not None, decision
-        except Exception as error:  # whatever goes wrong is what is measured here
+        except Exception as error:  # all errors are part of the measurement
             self.errors.append(f"{type(error).__name__}: {error}")
         else:
             took = (time.perf_counter() - started) * 1000

@@ -39,7 +39,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def report(path: Path, verb: str, judge: Callable[[Row], str], *, wrong: bool, shown: bool) -> None:
-    """Print the share of a file's rows for which `judge` gives a reason, and the rows for which that is `wrong`."""
+    """Print the share of a file's rows for which `judge` gives a reason, and the rows for which the result is `wrong`."""
     rows = read_rows(path)
     reasons = [judge(row) for row in rows]
     count = sum(map(bool, reasons))

@@ -1,4 +1,4 @@
-"""How the store behaves on a server: one tenant among many beside the embedded backend, filters, and many clients at once."""
+"""Measures the store on a server: one tenant among many next to the embedded backend, filters, and many clients at once."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ BIG, SMALL = "bench-big", "bench-small"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure: the tenant's size, how many tenants and rows there are in all, how many clients for how long."""
+    """The plan of a run: the tenant's size, the total tenants and rows, the number of clients and their time."""
 
     url: str
     admin: str
@@ -44,21 +44,21 @@ class Plan:
     seconds: int = 60
     nearest: bool = True
     rounds: int = 60
-    """How often each thing is timed."""
+    """Number of timings of each operation."""
 
 
 def measure(
     plan: Plan, progress: Progress = lambda *_: None, tell: Callable[[dict[str, Any]], object] = lambda _: None
 ) -> dict[str, Any]:
-    """Fill tenants, time what a user waits for, then let many clients in. Everything written is removed at the end.
+    """Fill tenants, time what a user waits for, then start many clients. Everything written is removed at the end.
 
-    Each figure is told as soon as it is known: the whole takes minutes.
+    Each figure is reported as soon as it is known, because the whole takes minutes.
     """
     from engram.store.postgres import tenants
 
     names = [BIG, SMALL, *(f"bench-{number}" for number in range(plan.tenants - 2))]
     with _opened(plan, BIG):
-        pass  # makes the schema where there is none
+        pass  # creates the schema if there is none
     if any(not is_empty(plan.url, name) for name in names):
         raise InvalidInput(
             f"Tenants {names[0]} … {names[-1]} are not empty: an earlier benchmark was interrupted. Remove them."
@@ -90,14 +90,14 @@ def _measure(
 
 
 class _Told(list[Figure]):
-    """Figures, each told when it is noted."""
+    """Figures, each reported when it is recorded."""
 
     def __init__(self, tell: Callable[[dict[str, Any]], object]) -> None:
         super().__init__()
         self._tell = tell
 
     def note(self, *figures: Figure) -> None:
-        """Keep figures and tell them."""
+        """Record figures and report them."""
         for figure in figures:
             self.append(figure)
             self._tell(asdict(figure))
@@ -119,7 +119,7 @@ def items(count: int) -> Iterator[dict[str, str]]:
 
 
 def _clone(plan: Plan, names: list[str], progress: Progress) -> None:
-    """The other tenants are copies of the big one, made by the server."""
+    """Fill the other tenants with copies of the big one, made by the server."""
     each = max((plan.rows - plan.count - plan.count // 10) // max(len(names), 1), 0)
     for number, name in enumerate(names, 1):
         copy(plan.admin, BIG, name, each)
@@ -166,7 +166,7 @@ def _learned(plan: Plan, mem: Engram, known: list[Figure]) -> Figure:
 
 
 def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
-    """Vector search in the rare scope: the share found of what an exact search finds, and its time."""
+    """Measure vector search in the rare scope: the share of an exact search's results that it finds, and its time."""
     from engram.store.postgres import neighbours
 
     store: PostgresStore = mem.store  # type: ignore[assignment]
@@ -197,7 +197,7 @@ def _nearest(
 
 
 def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
-    """The same with an HNSW index: how long it takes to make, how much of the whole tenant's nearest it finds."""
+    """Like `_narrow`, with an HNSW index: the time to build it, and the share of the whole tenant's nearest it finds."""
     from engram.store.postgres import neighbours
 
     store: PostgresStore = mem.store  # type: ignore[assignment]
@@ -222,7 +222,7 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
 
 
 def text(report: Mapping[str, Any]) -> str:
-    """The figures, then what the crowd of clients did."""
+    """The figures, then the results of the crowd of clients."""
     lines = [figures_text(report)]
     if found := report.get("crowd"):
         lines += [
@@ -237,7 +237,7 @@ def text(report: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure with the options of the command line."""
     options = parser(
         "server",
         "Postgres: one tenant among many next to the embedded store, then many clients at once. "

@@ -40,7 +40,7 @@ def stored(memories: list[dict[str, str]], folder: Path) -> list[str]:
 
 
 def shares(prompts: list[dict[str, Any]], ids: list[str], find: Finder) -> tuple[float, float]:
-    """The share of prompts whose memory is found, and of the others that find nothing."""
+    """The share of prompts whose memory is found, and of the other prompts that find nothing."""
     found = [(prompt["memory"], find(prompt["text"])) for prompt in prompts]
     related = [bool(ids[place]) and ids[place] in got for place, got in found if place is not None]
     silent = [not got for place, got in found if place is None]
@@ -48,7 +48,7 @@ def shares(prompts: list[dict[str, Any]], ids: list[str], find: Finder) -> tuple
 
 
 def measure(path: Path) -> dict[str, tuple[float, float]]:
-    """Both shares of one set, for each way of finding."""
+    """Both shares of one set, for each way of searching."""
     try:
         content = json.loads(path.read_text("utf-8"))
         memories, prompts = content["memories"], content["prompts"]
@@ -85,7 +85,7 @@ def text(report: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure with the options of the command line."""
     options = parser("situations", __doc__.splitlines()[0])
     options.add_argument("sets", type=Path, nargs="+", metavar="SET.json")
     given = options.parse_args()

@@ -27,7 +27,7 @@ from engram.bench.speed import statements
 
 MEMORIES, SKILLS, RULES, SESSIONS, SESSION_BYTES = 2_000, 200, 50, 500, 400_000
 SAID = 0.08
-"""The share of a session's bytes that the user and the assistant say."""
+"""The share of a session's bytes that the user and the assistant write."""
 WARM = 11
 WAITING = "not read yet"
 SUBJECTS = (
@@ -51,11 +51,11 @@ QUERIES = (
 
 
 PLAIN = list(statements(20_000))
-"""Sentences about nothing in particular."""
+"""Filler sentences without a specific subject."""
 
 
 def sentence(rng: random.Random) -> str:
-    """One sentence in four is about a subject that somebody may ask for."""
+    """A sentence; one in four is about a subject that somebody may ask for."""
     if rng.random() < 0.75:
         return f"{rng.choice(PLAIN).capitalize()}."
     subject = f"The {rng.choice(SUBJECTS)} {rng.choice(VERBS)} {rng.choice(OBJECTS)}"
@@ -99,7 +99,7 @@ def session(rng: random.Random, directory: Path, number: int) -> Iterator[str]:
 
 
 def make(folder: Path) -> None:
-    """The home, and a store with memories."""
+    """Create the home, and a store with memories."""
     rng = random.Random(15)
     home, project = folder / "home", folder / "home" / "work" / "acme"
     (project / ".git").mkdir(parents=True)
@@ -129,7 +129,7 @@ def make(folder: Path) -> None:
 
 
 def run(folder: Path, query: str, *options: str) -> tuple[float, float, str]:
-    """Seconds that a recall took, and those of a processor it used; what it printed."""
+    """The wall and processor seconds of a recall, and its output."""
     home = folder / "home"
     own = {"HOME": str(home), "ENGRAM_HOME": str(folder / "store"), "ENGRAM_CACHE": str(folder / "cache")}
     environment = {**os.environ, **own, "PYTHONPATH": str(Path(engram.__file__).parents[1])}
@@ -149,7 +149,7 @@ def _processor() -> float:
 
 
 def measure(folder: Path) -> None:
-    """Print the figures; the seconds of a processor tell more where other programs run."""
+    """Print the figures. Processor seconds are more reliable if other programs run."""
     run(folder, "warm the bytecode and the store")
     for path in (folder / "cache" / "sources").rglob("*"):
         if path.is_file():

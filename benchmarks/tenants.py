@@ -1,4 +1,4 @@
-"""Whole tenants of a server, as the benchmarks need them: whether one is empty, copies, the planner's statistics."""
+"""Operations on whole tenants of a server for the benchmarks: emptiness check, copies, the planner's statistics."""
 
 from psycopg import sql
 
@@ -17,7 +17,7 @@ def is_empty(url: str, tenant: str) -> bool:
 
 
 def copy(admin: str, source: str, target: str, documents: int) -> None:
-    """Copy a tenant's first documents and all that belongs to them. The role must bypass row security."""
+    """Copy a tenant's first documents and everything that belongs to them. The role must bypass row security."""
     with translate_errors(shown_url(admin)), connect(admin) as connection, connection.transaction():
         for table, columns in connection.execute(TENANT_TABLES).fetchall():
             kept = [name for name in columns if name != "tenant"]

@@ -1,4 +1,4 @@
-"""What wordings and `recall` cost beside one search, in processor time.
+"""Measures the processor time of wordings and `recall` relative to one search.
 
     python -m benchmarks.wordings_cost [--n 5000] [--events 0] [--json]
 
@@ -47,7 +47,7 @@ def measure(count: int, events: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         with Engram.open(home, directory=home) as mem:
             fill(mem, [memory["text"] for world in worlds for memory in world["memories"]], count, events)
-            for question in asked:  # what a process reads once
+            for question in asked:  # loads everything that a process reads once
                 VERBS["recall, wordings"](mem, question)
             times = {name: median(fastest) for name, fastest in time_verbs(mem, asked).items()}
         first = [time_first_search(home, question["q"]) for question in asked[:RUNS]]

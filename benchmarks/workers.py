@@ -47,13 +47,13 @@ FORKING = multiprocessing.get_context("fork")
 PATIENCE = 600.0
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 PACE = 3.0
-"""Seconds from one thing that a client says to the next."""
+"""Seconds between two statements of a client."""
 POOLED = 20
-"""Server connections of the pooler."""
+"""Maximum server connections of the pooler."""
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     what = parser.add_subparsers(dest="what", required=True)
     defaults: dict[str, dict[str, Any]] = {
@@ -100,7 +100,7 @@ def _fill(url: str, jobs: dict[str, int]) -> None:
 
 @dataclass(slots=True)
 class Crew:
-    """Worker processes that begin together; what each told, and when."""
+    """Worker processes that begin together, with the reports of each and their times."""
 
     processes: list[Any] = field(default_factory=list)
     pipes: list[Any] = field(default_factory=list)
@@ -108,14 +108,14 @@ class Crew:
     ready: Any = None
 
     def begin(self) -> float:
-        """Let them begin; the moment."""
+        """Let them begin. Returns the time."""
         self.ready.wait(PATIENCE)
         started = time.monotonic()
         self.go.set()
         return started
 
     def told(self) -> list[tuple[str, float]]:
-        """Whose jobs were done when, of all of them, once all have ended."""
+        """The owners and times of all jobs done, once all workers have ended."""
         done = [entry for pipe in self.pipes for entry in pipe.recv()]
         for process in self.processes:
             process.join(PATIENCE)
@@ -148,7 +148,7 @@ def _until_nothing_is_due(url: str, milliseconds: int, ready: Any, go: Any, pipe
 
 
 def _jobs_take(milliseconds: int) -> None:
-    """Every job of this process waits for so long and does nothing else."""
+    """Make every job of this process wait for the given time and do nothing else."""
 
     def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) -> dict[str, Handler]:
         return {kind: lambda job: time.sleep(milliseconds / 1000) for kind in jobs.KINDS}
@@ -157,7 +157,7 @@ def _jobs_take(milliseconds: int) -> None:
 
 
 def queue(asked: argparse.Namespace) -> None:
-    """One tenant's queue, more and more workers."""
+    """Measure one tenant's queue with increasing numbers of workers."""
     print(f"{asked.jobs} jobs of one tenant\n\n| a job takes | workers | jobs/s | by the busiest | by the idlest |")
     print("|---|---|---|---|---|")
     with _server() as server, ordinary_role(server) as role:
@@ -178,7 +178,7 @@ def queue(asked: argparse.Namespace) -> None:
 
 
 def tenants(asked: argparse.Namespace) -> None:
-    """One long queue, and many short ones that come later."""
+    """Measure one long queue, and many short ones that come later."""
     (milliseconds,) = _numbers(asked.milliseconds)
     print(f"1 tenant with {asked.large} jobs, {asked.tenants - 1} with {asked.small}, a job takes {milliseconds} ms\n")
     print(
@@ -188,7 +188,7 @@ def tenants(asked: argparse.Namespace) -> None:
     with _server() as server, ordinary_role(server) as role:
         for workers in _numbers(asked.workers):
             with fresh_database(role) as url:
-                # The first in the alphabet and in time: whoever served in order would serve it first.
+                # The first in the alphabet and in time: workers that served in order would serve it first.
                 _fill(url, {"a-large-one": asked.large})
                 _fill(url, {f"small-{n}": asked.small for n in range(asked.tenants - 1)})
                 crew = _crew(url, workers, milliseconds)
@@ -217,7 +217,7 @@ def _report_tenants(workers: int, started: float, done: list[tuple[str, float]],
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of one way to the server."""
+    """The observations of one connection to the server."""
 
     opening: int = 0
     load: int = 0
@@ -231,7 +231,7 @@ class Seen:
 
 
 def connections(asked: argparse.Namespace) -> None:
-    """Clients and workers, directly and through PgBouncer."""
+    """Measure clients and workers, directly and through PgBouncer."""
     (workers,) = _numbers(asked.workers)
     print(f"{asked.processes} processes of {asked.stores} stores, each a tenant with a thread of its own; {workers} workers for"
           f" all tenants; {asked.seconds} s of load, {asked.down} s without a server, {asked.seconds} s of load\n", flush=True)  # fmt: skip
@@ -316,7 +316,7 @@ def _add_up(seen: Seen, told: Sequence[dict[str, Any] | None], stopped: float, s
 
 @contextmanager
 def _watching(server: Server, url: str) -> Iterator[list[int]]:
-    """How many connections the server has to the clients' database, looked at ten times a second; none while it is away."""
+    """Sample the server's connections to the clients' database ten times a second; none while it is away."""
     seen: list[int] = []
     ended = threading.Event()
     name, user = urlsplit(url).path.lstrip("/"), urlsplit(url).username
@@ -342,7 +342,7 @@ def _watching(server: Server, url: str) -> Iterator[list[int]]:
 
 
 def _counting(work: Callable[..., None], number: int, url: str, stores: int, ready: Any, stop: Any, pipe: Any) -> None:
-    """Run a part, and count every attempt of this process to connect, also those that nobody answers."""
+    """Run a part, and count every attempt of this process to connect, including those that nobody answers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told: dict[str, Any] = {"attempts": [], "said": [], "errors": Counter(), "by_client": [], "open": 0}
     plain, held, counting = psycopg.Connection.connect.__func__, list[Any](), threading.Lock()  # type: ignore[attr-defined]

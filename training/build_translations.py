@@ -2,9 +2,10 @@
 
     python training/build_translations.py
 
-Each row of a source has an English word and its translations. The table of a language maps each translation to the English word. The words
-of function_words.txt also go to signs.txt, which is used to detect the language of a sentence. The sources were written by hand for this
-project; nothing is copied from a dictionary. Cognates, which differ from English only in spelling, are added (cognates.py).
+Each row of a source has an English word and its translations. The table of a language maps each translation to the
+English word. The words of function_words.txt also go to signs.txt, which is used to detect the language of a sentence.
+The sources were written by hand for this project, not copied from a dictionary. Cognates, which differ from English
+only in spelling, are added (cognates.py).
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ def normalize_key(written: str) -> str:
 
 
 def is_sign(word: str) -> bool:
-    """Whether a function word identifies a language; the letter of "l'eau" or of an option does not."""
+    """Whether a function word identifies a language. The letter of "l'eau" or of an option does not."""
     return len(word) > 1 or word in "aeioyàèéêó"
 
 

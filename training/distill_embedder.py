@@ -33,11 +33,11 @@ DATA = Path(__file__).resolve().parent.parent / "src" / "engram" / "embedding" /
 WORDS = Path(__file__).with_name("distill_words.txt")
 DIMENSIONS = 256
 FIRST_CHARACTER = 999  # BERT's vocabulary: 0-998 special and unused, 999-1995 single characters,
-FIRST_WORD = 1996  # from here on words and ##pieces by falling frequency, which is all Zipf's law needs
+FIRST_WORD = 1996  # from here on words and ##pieces by falling frequency, as Zipf's law requires
 SIF_A = 3e-4
-ZIPF_SHIFT = 2.7  # Mandelbrot's correction for the commonest words
-PIECE_WEIGHT = 0.7  # a ##piece says less about the meaning than a whole word
-RARE_RANK = 20_000  # where characters outside ASCII stand: seldom met in English text
+ZIPF_SHIFT = 2.7  # Mandelbrot's correction for the most common words
+PIECE_WEIGHT = 0.7  # a ##piece carries less meaning than a whole word
+RARE_RANK = 20_000  # rank of characters outside ASCII, which are rare in English text
 BATCH = 1024
 
 Matrix = npt.NDArray[np.float64]
@@ -72,7 +72,7 @@ def broken_words(tokenizer: Any, known: list[str]) -> list[str]:
 
 
 def word_states(model: Any, tokenizer: Any, words: list[str]) -> Matrix:
-    """The mean state of each word's pieces, read together."""
+    """The mean state of each word's pieces, encoded together."""
     import torch
 
     states = []
@@ -84,7 +84,7 @@ def word_states(model: Any, tokenizer: Any, words: list[str]) -> Matrix:
 
 
 def probabilities(tokens: list[str]) -> npt.NDArray[np.float64]:
-    """How often each token stands in English text, by Zipf's law over its place in the vocabulary."""
+    """The frequency of each token in English text, by Zipf's law over its rank in the vocabulary."""
     ranks = np.arange(len(tokens), dtype=np.float64) - (FIRST_WORD - FIRST_CHARACTER)
     for index, token in enumerate(tokens[: FIRST_WORD - FIRST_CHARACTER]):
         ranks[index] = 0 if token.isascii() else RARE_RANK
@@ -93,7 +93,7 @@ def probabilities(tokens: list[str]) -> npt.NDArray[np.float64]:
 
 
 def token_weights(tokens: list[str], probability: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The SIF weight of each token; pieces count less and punctuation nothing."""
+    """The SIF weight of each token; pieces get less, punctuation zero."""
     weight = SIF_A / (SIF_A + probability)
     for index, token in enumerate(tokens):
         if token.startswith("##"):
@@ -104,9 +104,9 @@ def token_weights(tokens: list[str], probability: npt.NDArray[np.float64]) -> np
 
 
 def reduce(tokens: list[str], states: Matrix, extra: Matrix) -> Matrix:
-    """Centre on the mean of running text, rotate to the strongest 256 directions, and weigh each row.
+    """Centre on the mean of running text, rotate to the strongest 256 directions, and weight each row.
 
-    The mean of running text is what any two sentences share: taking it away is SIF's removal of the common
+    Any two sentences share the mean of running text, so subtracting it is SIF's removal of the common
     component.
     """
     probability = probabilities(tokens)
@@ -116,17 +116,17 @@ def reduce(tokens: list[str], states: Matrix, extra: Matrix) -> Matrix:
     words = (centred * weight[:, None])[FIRST_WORD - FIRST_CHARACTER :]
     _, directions = np.linalg.eigh(words.T @ words)
     strongest = directions[:, ::-1][:, :DIMENSIONS]
-    # An eigenvector's sign is arbitrary; fixing it makes two machines agree.
+    # An eigenvector's sign is arbitrary; fixing it makes the result the same on every machine.
     signs = np.sign(strongest[np.abs(strongest).argmax(axis=0), np.arange(DIMENSIONS)])
     vectors = (centred @ (strongest * signs)) * weight[:, None]
     added = (extra - mean) @ (strongest * signs)
-    # A mean of pieces is shorter than a word's own state; an added word shall count like any other.
+    # A mean of pieces is shorter than a word's own state, so added words are scaled to the same length.
     usual = np.linalg.norm(vectors[FIRST_WORD - FIRST_CHARACTER :], axis=1).mean()
     return np.concatenate([vectors, added * (usual / np.linalg.norm(added, axis=1, keepdims=True))])
 
 
 def quantise(vectors: Matrix) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """Each row as int8 and the factor that brings it back."""
+    """Each row as int8 and its scale factor."""
     peak = np.abs(vectors).max(axis=1)
     scales = np.where(peak > 0, peak / 127, 0)
     divisor = np.where(scales > 0, scales, 1)[:, None]
@@ -147,7 +147,10 @@ def distill(folder: Path) -> tuple[list[str], Matrix]:
 
 
 def write(out: Path, tokens: list[str], vectors: Matrix) -> None:
-    """The three files of the model; the vocabulary is sorted and padded, so that a reader can search it unparsed."""
+    """Write the three files of the model.
+
+    The vocabulary is sorted and padded, so that a reader can search it unparsed.
+    """
     out.mkdir(parents=True, exist_ok=True)
     width = max(len(token.encode()) for token in tokens)
     lines = [token.encode().ljust(width) + b"\n" for token in tokens]

@@ -31,7 +31,7 @@ Entry = tuple[str, str, str, str]
 DICTIONARIES = ("gcide", "foldoc", "jargon")
 LONGEST_FILE = 3_000_000
 LONGEST_PARAGRAPH = 700
-BLOCK = 250  # characters gathered before a section is cut
+BLOCK = 250  # characters collected before a section is cut
 MOST_OF_A_SOURCE = 30_000
 MOST = {"wordnet": 200_000, "gcide": 60_000, "man": 45_000}
 
@@ -59,7 +59,7 @@ def clean(text: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Whether it is at least five words of (mostly ASCII) letters: no tables, no code."""
+    """Whether the text has at least five words of (mostly ASCII) letters, which excludes tables and code."""
     start = text[:400]
     if len(text) < 25 or len(text.split()) < 5:
         return False
@@ -68,7 +68,7 @@ def is_prose(text: str) -> bool:
 
 
 def read(file: Path, limit: int = LONGEST_FILE) -> str:
-    """The start of a file, unpacked; empty when it cannot be read."""
+    """The start of a file, unpacked; empty if it cannot be read."""
     try:
         with gzip.open(file) if file.suffix in {".gz", ".dz"} else file.open("rb") as opened:
             return opened.read(limit).decode("utf-8", "replace")
@@ -110,7 +110,7 @@ def manual(text: str) -> Iterator[Entry]:
 
 
 def paragraphs(source: str, title: str, text: str) -> Iterator[Entry]:
-    """The paragraphs of a plain text; a short line that stands alone is a heading."""
+    """The paragraphs of a plain text; a short line by itself is a heading."""
     heading = ""
     for part in re.split(r"\n\s*\n", text):
         line = part.strip()
@@ -123,7 +123,7 @@ def paragraphs(source: str, title: str, text: str) -> Iterator[Entry]:
 
 
 def definitions(source: str, text: str) -> Iterator[Entry]:
-    """The entries of a dictionary in dictd's format: the word at the margin, what it means below."""
+    """The entries of a dictionary in dictd's format: the word at the margin, its definition below."""
     for entry in re.split(r"\n(?=\S)", text):
         word, _, meaning = entry.partition("\n")
         if source == "gcide":
@@ -132,7 +132,7 @@ def definitions(source: str, text: str) -> Iterator[Entry]:
 
 
 def wordnet(folder: Path) -> Iterator[Entry]:
-    """Lemmas with their gloss, and glosses with the sentences that show their use."""
+    """Lemmas with their glosses, and glosses with their example sentences."""
     for part in ("noun", "verb", "adj", "adv"):
         for line in read(folder / f"data.{part}", 100_000_000).splitlines():
             if line.startswith(" "):
@@ -147,7 +147,7 @@ def wordnet(folder: Path) -> Iterator[Entry]:
 
 
 def of_file(file: Path, root: Path) -> Iterator[Entry]:
-    """What one unpacked file gives."""
+    """The paragraphs of one unpacked file."""
     place = str(file.parent)
     named = _SOURCE.search(place)
     source = named[1] if named else file.relative_to(root).parts[min(2, len(file.relative_to(root).parts) - 1)]
@@ -164,7 +164,7 @@ def of_file(file: Path, root: Path) -> Iterator[Entry]:
 
 
 def of_packages(root: Path) -> Iterator[Entry]:
-    """Everything the unpacked Debian packages give."""
+    """The paragraphs of all unpacked Debian packages."""
     for name in DICTIONARIES:
         yield from definitions(name, read(root / f"usr/share/dictd/{name}.dict.dz", 80_000_000))
     yield from wordnet(root / "usr/share/wordnet")
@@ -188,7 +188,7 @@ def talk(wheel: Path) -> Iterator[Entry]:
 
 
 def chosen(entries: Iterator[Entry]) -> list[Entry]:
-    """Each paragraph once, prose only (glosses and talk as they are), no source far above the others, in random order."""
+    """Each paragraph once, prose only (glosses and talk unchanged), with sources balanced, in random order."""
     seen: set[str] = set()
     found = []
     for source, title, heading, paragraph in entries:

@@ -1,4 +1,4 @@
-"""What the training scripts share: rows of features into a matrix, a linear model of it, its weights into a file."""
+"""Shared by the training scripts: rows of features as a matrix, a linear model of it, and writing its weights to a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from engram.models.weights import SCALE, Linear
 
 MODELS = Path(__file__).resolve().parent.parent / "src" / "engram" / "models"
 STRENGTH = 1.0
-"""How little the weights are held back (scikit-learn's C)."""
+"""Weak regularisation (scikit-learn's C)."""
 
 
 def matrix(model: Linear, rows: Sequence[Iterable[str]]) -> Any:
-    """A row for each text, a column for each bucket; a feature that comes twice counts twice."""
+    """A row for each text and a column for each bucket; a repeated feature counts repeatedly."""
     from scipy.sparse import csr_matrix
 
     places = [(at, model.bucket_of(feature)) for at, row in enumerate(rows) for feature in row]
@@ -25,7 +25,10 @@ def matrix(model: Linear, rows: Sequence[Iterable[str]]) -> Any:
 
 
 def fitted(model: Linear, rows: Any, wanted: Sequence[str], **options: Any) -> Any:
-    """The weights of a model that was shown these rows of a matrix, a row for each class; `weights` of rows among the options."""
+    """The weights of a model trained on these rows of a matrix, a row for each class.
+
+    Sample `weights` are among the options.
+    """
     from sklearn.linear_model import LogisticRegression
 
     weights = options.pop("weights", None)
@@ -35,7 +38,7 @@ def fitted(model: Linear, rows: Any, wanted: Sequence[str], **options: Any) -> A
 
 
 def written(model: Linear, weights: Any) -> Path:
-    """Put the weights where the model reads them: a signed byte each."""
+    """Write the weights where the model reads them, as signed bytes."""
     scaled = np.round(weights.T * SCALE).clip(-127, 127).astype(np.int8)
     target = MODELS / model.file
     target.write_bytes(scaled.tobytes())

@@ -1,7 +1,7 @@
 """The labelled talk, pairs and questions of training/hearing, as typed records; README.md there describes the format.
 
-Reading is strict: the first line that breaks the format raises `FormatError` with its file and line number, and without its text, so
-that reading the writers held out reveals nothing of them.
+Reading is strict: the first invalid line raises `FormatError` with its file and line number but without its text, so
+that reading the held-out writers reveals none of their text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ANSWERLESS = ("unrelated", "unanswerable")
 _ROLES = {"[user]": "user", "[assistant]": "assistant"}
 _NONE = "-"
 _LONG = 25
-"""A sentence longer than this is written once by a writer."""
+"""A longer sentence occurs only once per writer."""
 
 
 class FormatError(ValueError):
@@ -57,14 +57,14 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a turn and its labels; what is skipped has no category, owner, duration or memory ("")."""
+    """A sentence of a turn and its labels; skipped sentences have no category, owner, duration or memory ("")."""
 
     writer: str
     conversation: int
     turn: int
-    """The place of its turn in the conversation, from 0."""
+    """The index of its turn in the conversation, from 0."""
     place: int
-    """Its place in the turn, from 0."""
+    """Its index in the turn, from 0."""
     role: str
     text: str
     worth: str
@@ -72,7 +72,7 @@ class Sentence:
     critical: bool
     owner: str
     person: str
-    """The name, where the owner is a person."""
+    """The name, if the owner is a person."""
     duration: str
     mood: str
     memory: str
@@ -80,7 +80,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two statements, the older one first, and how they relate."""
+    """Two statements, the older one first, and their relation."""
 
     writer: str
     relation: str
@@ -99,7 +99,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a file, its number in it, and its parts."""
+    """A line of a file, its number, and its parts."""
 
     path: Path
     number: int
@@ -117,12 +117,12 @@ class Line:
 
 
 def writers(folder: Path = FOLDER) -> list[str]:
-    """The writers of a folder, sorted; those of `HELD` are never trained on."""
+    """The writers of a folder, sorted. Those of `HELD` are never trained on."""
     return sorted(path.parent.name for path in folder.glob("*/talk.txt"))
 
 
 def talk(writer: str, folder: Path = FOLDER) -> list[Sentence]:
-    """A writer's sentences, in the order they were said."""
+    """A writer's sentences, in the order of the conversation."""
     conversation, turn, place, role = 0, -1, 0, ""
     rows: list[Sentence] = []
     seen: set[str] = set()
@@ -147,7 +147,7 @@ def talk(writer: str, folder: Path = FOLDER) -> list[Sentence]:
 
 
 def pairs(writer: str, folder: Path = FOLDER) -> list[Pair]:
-    """A writer's pairs of statements; none of a writer who wrote talk alone."""
+    """A writer's pairs of statements; none for a writer of talk only."""
     rows: dict[tuple[str, str], Pair] = {}
     path = folder / writer / "pairs.txt"
     for line in _lines(path, " || ") if path.exists() else ():
@@ -161,7 +161,7 @@ def pairs(writer: str, folder: Path = FOLDER) -> list[Pair]:
 
 
 def questions(writer: str, folder: Path = FOLDER) -> list[Question]:
-    """A writer's questions without an answer; none of a writer who wrote none."""
+    """A writer's unanswered questions; none for a writer without any."""
     rows = []
     path = folder / writer / "questions.txt"
     for line in _lines(path, " || ") if path.exists() else ():

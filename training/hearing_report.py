@@ -1,10 +1,11 @@
-"""How well scores of sentences tell what is worth keeping: facts kept, precision, junk, per writer and together.
+"""Reports how well scores of sentences predict what is worth keeping: facts kept, precision, junk, per writer and together.
 
     from hearing_report import report
-    report(rows, scores, threshold)        # rows of hearing_data.talk, a score for each; no text is ever printed
+    report(rows, scores, threshold)        # rows of hearing_data.talk, and a score for each; no text is ever printed
 
-Kept is what scores at least the threshold. `maybe` is neutral; the strict precision counts it as wrong. An exchange is a user's turn with
-the assistant's turn after it; junk is what is kept of exchanges in which every sentence is `skip`, per hundred of them.
+A sentence is kept if its score reaches the threshold. `maybe` is neutral; the strict precision counts it as wrong. An
+exchange is a user's turn with the assistant's turn after it. Junk is what is kept of exchanges in which every sentence
+is `skip`, per hundred.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def everything(folder: Any = FOLDER) -> list[Sentence]:
 
 
 def conversations(rows: Sequence[Sentence]) -> list[list[list[int]]]:
-    """For each conversation its turns, each the places of its sentences in `rows`."""
+    """The turns of each conversation, each as the indexes of its sentences in `rows`."""
     found = []
     for _, talked in groupby(range(len(rows)), lambda at: (rows[at].writer, rows[at].conversation)):
         found.append([list(turn) for _, turn in groupby(talked, lambda at: rows[at].turn)])
@@ -62,7 +63,7 @@ def curve(rows: Sequence[Sentence], scores: Any, title: str) -> None:
 
 
 def calibration(rows: Sequence[Sentence], probabilities: Any) -> None:
-    """Print how often a sentence of each range of probabilities is worth keeping; `maybe` counts half."""
+    """Print how often a sentence in each range of probabilities is worth keeping; `maybe` counts half."""
     wanted = np.array([{"keep": 1.0, "maybe": 0.5, "skip": 0.0}[row.worth] for row in rows])
     place = np.minimum((np.asarray(probabilities) * 10).astype(int), 9)
     print("probability   sentences   worth keeping")

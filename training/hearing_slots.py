@@ -1,6 +1,7 @@
-"""Slots: things that have a current value, each with many ways to say what it is, that it changed, and what only looks like it.
+"""Slots: things with a current value, each with many ways to state it and its changes, and with look-alikes.
 
-training/hearing/slots/*.txt has blocks of this form, `{v}` for the value, `{old}` for the one before it, `{w}` for any other:
+training/hearing/slots/*.txt has blocks of this form, `{v}` for the value, `{old}` for the previous one, `{w}` for any
+other:
 
     slot: who manages me | one
     values: Karen | Tobias Lind | Priya
@@ -17,7 +18,8 @@ training/hearing/slots/*.txt has blocks of this form, `{v}` for the value, `{old
     nearby:
     How old is my manager?
 
-`one` has one value at a time, `many` has several side by side. `questions` are answered by what `holds` and `changes` say, `nearby` are not.
+`one` has one value at a time, `many` has several. `questions` are answered by `holds` and `changes`, `nearby` ones are
+not.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def every_slot(folder: Path = FOLDER) -> list[Slot]:
 
 
 def filled(line: str, value: str, old: str, other: str) -> str:
-    """A line with its values in place, the first letter raised where a value begins a line that is written as a sentence."""
+    """A line with its values inserted; a value at the start of a sentence is capitalised."""
     text = _PLACE.sub(lambda place: {"v": value, "old": old, "w": other}[place[1]], line)
     return text[:1].upper() + text[1:] if line[:1] == "{" and line[-1:] in ".!?" else text
 
@@ -99,7 +101,7 @@ def slot_pairs(slot: Slot, seed: int = 0, share: float = 1.0) -> Iterator[tuple[
 
 
 def _drawn(slot: Slot, kind: str, chance: random.Random) -> tuple[str, str, str]:
-    """One pair; the label is "" where the slot has none of this kind."""
+    """One pair; the label is "" if the slot has none of this kind."""
     value, new, third = chance.sample(slot.values, 3)
     lines = slot.lines
     told = chance.choice(lines["holds"])
@@ -139,7 +141,7 @@ def _drawn(slot: Slot, kind: str, chance: random.Random) -> tuple[str, str, str]
 
 
 def subject(slot: Slot) -> str:
-    """Whom or what a slot is about: a word that most of its lines have, "I" or "we" where most speak of the speaker, else ""."""
+    """The subject of a slot: a word in most of its lines, "I" or "we" if most are about the speaker, else ""."""
     from engram.text.words import read_table
 
     told = (line for part in ("holds", "changes") for line in slot.lines[part])
@@ -160,13 +162,14 @@ NAMES = (
     "Kestrel", "Falcon", "Orion", "Juniper", "Atlas", "Harbour", "Beacon", "Meridian", "Willow", "Comet",
     "Saffron", "Tundra", "Lantern", "Pelican", "Cobalt", "Mosaic", "Summit", "Basalt", "Heron", "Quartz",
 )  # fmt: skip
-"""Names of people and projects that are put in the place of a subject, so that a name that two statements share does not tell a change by itself."""
+"""Names of people and projects that replace a subject, so that a name shared by two statements does not by itself
+indicate a change."""
 _NAMED = 0.4
-"""How often that is done to a pair of one slot."""
+"""How often this is done to a pair of one slot."""
 SPEAKERS = {"I": {"i", "my", "me", "mine", "im"}, "we": {"we", "our", "us", "ours"}}
 _MOST = 0.55
 _ALIKE = 0.3
-"""The cosine from which two slots may be the same thing in the words of two writers."""
+"""Minimum cosine of two slots that may be the same thing in the words of two writers."""
 
 
 def every_rival(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tuple[str, str, str, str]]:
@@ -177,9 +180,9 @@ def every_rival(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tup
 
 
 def rival_pairs(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
-    """Pairs of statements about one subject out of different slots, as `different`: news about the one changes nothing of the other.
+    """Pairs of statements about one subject from different slots, labelled `different`: news about one slot does not change the other.
 
-    The sentences of a slot about a person or thing are said of another one, by its name.
+    The sentences of a slot about a person or thing are applied to another one, by its name.
     """
     from engram.embedding.static import StaticEmbedder
 

@@ -1,8 +1,8 @@
-"""Questions with what the ranking saw of them: what `train_ranking.py` and `train_relevance.py` learn from.
+"""Questions with the evidence that the ranking had for them, used to train `train_ranking.py` and `train_relevance.py`.
 
-Data sets are named on the command line as `kind=FILE` or `kind=FILE+DISTRACTORS` (locomo, beam, longmemeval); the questions of our own writers in
-training/relevance/ are added. Everything goes through a real store, so that what is learned is what a search sees. The slots of
-training/hearing/slots/ only measure (`of_slots`).
+Data sets are named on the command line as `kind=FILE` or `kind=FILE+DISTRACTORS` (locomo, beam, longmemeval). The
+questions of our own writers in training/relevance/ are added. Everything goes through a real store, so that training
+uses exactly what a search sees. The slots of training/hearing/slots/ are used for measuring only (`of_slots`).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ LOADERS: dict[str, Callable[[Path], list[DatasetConversation]]] = {
 }
 DEPTH, SHOWN = 50, 10
 KNOWN = 0.7
-"""The share of a file's slots that a store knows a value of; it knows a look-alike of every one."""
+"""The share of a file's slots whose value a store has; it has a look-alike of every slot."""
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass
 class Judged:
-    """One question: what speaks for every document considered, which of them answer it, and the first of them."""
+    """One question: the evidence for every document considered, which of them answer it, and the first of them."""
 
     kind: str
     corpus: str
@@ -55,10 +55,10 @@ class Judged:
     label: str
     by_turn: bool
     wanted: int
-    """How many documents (or sessions) answer it, found or not."""
+    """Number of documents (or sessions) that answer it, found or not."""
     evidence: Floats
     answers: npt.NDArray[np.bool_]
-    """The turns that answer, to learn from; for sessions `answering` says which count."""
+    """The turns that answer, for training; for sessions, `answering` names those that count."""
     answering: npt.NDArray[np.bool_]
     sessions: npt.NDArray[np.int64]
     first: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -94,10 +94,10 @@ def of_talk(path: Path) -> Iterator[Judged]:
 
 
 def of_memories(path: Path, *, others: bool = False) -> Iterator[Judged]:
-    """The questions of one of our writers about memories; a memory that holds a secret is refused, as it should be.
+    """The questions of one of our writers about memories. A memory that contains a secret is refused, as it should be.
 
-    With `others` instead the answerable ones about somebody else of the same store, which nothing answers: what is known of Ben
-    is no answer to a question about Ada.
+    With `others`, the answerable questions are asked about somebody else in the same store, so that nothing answers
+    them: a fact about Ben does not answer a question about Ada.
     """
     data = json.loads(path.read_text("utf-8"))
     if others:
@@ -121,10 +121,10 @@ def of_memories(path: Path, *, others: bool = False) -> Iterator[Judged]:
 
 
 def of_slots(path: Path) -> Iterator[Judged]:
-    """Questions about the slots of a file, asked of a store that knows the values of most of them and a look-alike of each.
+    """Questions about the slots of a file, asked of a store with the values of most of them and a look-alike of each.
 
-    A statement of the slot answers its questions; nothing answers those of a slot without a value. What lies nearby a look-alike may
-    happen to answer, so that one is left out there.
+    A statement of the slot answers its questions; nothing answers those of a slot without a value. A look-alike may
+    happen to answer a `nearby` question, so look-alikes are left out there.
     """
     chance = random.Random(path.stem)
     slots = read_slots(path)
@@ -171,7 +171,7 @@ def _says(text: str, name: str) -> bool:
 
 
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}\b")
-"""A capitalised word inside of a sentence."""
+"""A capitalised word inside a sentence."""
 
 
 def _asked(mem: Engram, conversation: DatasetConversation, kind: str, by_turn: bool) -> Iterator[Judged]:
@@ -192,7 +192,7 @@ def _judged(
     by_turn: bool,
     but: str = "",
 ) -> Judged | None:
-    """The question as the ranking saw it, without the documents of one key; None where it saw nothing."""
+    """The question as the ranking saw it, without the documents of one key; None if it saw nothing."""
     searcher = Searcher(mem.store, lambda: datetime.now(UTC))
     candidates, query = searcher.retrieve(SearchQuery(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
     placed, (judged, *_) = judge(mem.store, [(candidates, query)]) if candidates.positions else ([], (None,))

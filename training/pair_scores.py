@@ -1,9 +1,10 @@
-"""Labelled pairs of statements and the figures by which a model of their relation is judged, whatever the model.
+"""Labelled pairs of statements, and the figures for judging any model of their relation.
 
     python training/pair_scores.py            # the figures of the rules of engram.gates, as the baseline
 
-`report` prints them for probabilities of `LABELS`, a row for each pair. A change is an update or a contradiction; a look-alike is any other pair.
-Neighbours are statements of one writer that are near one another but belong to different pairs: what a store pairs a new statement with.
+`report` prints them for probabilities of `LABELS`, a row for each pair. A change is an update or a contradiction; a
+look-alike is any other pair. Neighbours are similar statements of one writer from different pairs, such as a store
+pairs with a new statement.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HELD = "held"
 LABELS = ("same", "update", "contradiction", "refinement", "different")
 SAME, UPDATE, CONTRADICTION, REFINEMENT, DIFFERENT = range(len(LABELS))
 NEAR = 12
-"""Neighbours of a statement, as many as the gates look at."""
+"""Neighbours of a statement, as many as the gates compare."""
 NOTICED_AT = (0.01, 0.02, 0.05)
 SUPERSEDED_AT = (0.002, 0.005, 0.01)
 SAME_AT = (0.005, 0.01, 0.02)
@@ -33,7 +34,7 @@ SAME_AT = (0.005, 0.01, 0.02)
 
 @dataclass(frozen=True)
 class Pair:
-    """Two statements of one writer, the older first, and how the newer relates to it."""
+    """Two statements of one writer, the older first, and their relation."""
 
     writer: str
     label: str
@@ -52,21 +53,21 @@ def writer_pairs(folder: Path) -> list[Pair]:
 
 
 def every_pair(*folders: Path) -> list[Pair]:
-    """The pairs of all writers but the held ones, and of further folders that have a folder for each writer."""
+    """The pairs of all writers except the held-out ones, and of further folders that have a folder for each writer."""
     found = sorted(path for root in (HEARING, *folders) for path in root.glob("*/pairs.txt"))
     return [pair for path in found if path.parent.name != HELD for pair in writer_pairs(path.parent)]
 
 
 def held_pairs() -> list[Pair]:
-    """The pairs that are measured on and never shown."""
+    """The pairs for measuring only, which are never trained on."""
     return [pair for path in sorted((HEARING / HELD).rglob("pairs.txt")) for pair in writer_pairs(path.parent)]
 
 
 def neighbours(pairs: Sequence[Pair], near: int = NEAR, seed: int = 0, share: float = 1.0) -> list[Pair]:
-    """Each newer statement with the nearest older statements of the writer's other pairs, as `different`.
+    """Each newer statement with the nearest older statements of the writer's other pairs, labelled `different`.
 
-    Pairs that have a statement in common are left out. Of seventy of the nearest, read by eye, none was a change and one said the
-    same, so the false alarms on them are all but exact.
+    Pairs that share a statement are left out. Of seventy of the nearest, read by eye, none was a change and one said
+    the same, so the false alarms on them are nearly exact.
     """
     from engram.embedding.static import StaticEmbedder
 
@@ -90,7 +91,7 @@ def _apart(one: Pair, other: Pair) -> bool:
 
 
 def aligned(pairs: Sequence[Pair], together: int = 128) -> Iterator[Alignments]:
-    """The pairs with their words side by side, some at a time: long and short statements together take much space."""
+    """The pairs with their words aligned, in batches, because mixing long and short statements takes much space."""
     from engram.models.pair_features import Alignments
     from engram.models.pair_words import read_statement
 
@@ -100,7 +101,7 @@ def aligned(pairs: Sequence[Pair], together: int = 128) -> Iterator[Alignments]:
 
 
 def gold(pairs: Sequence[Pair]) -> Any:
-    """The place of each pair's label in `LABELS`."""
+    """The index of each pair's label in `LABELS`."""
     return np.array([LABELS.index(pair.label) for pair in pairs])
 
 
@@ -122,7 +123,7 @@ def report(
 ) -> None:
     """Print the figures for these probabilities, per writer and pooled; `near` are those of `neighbours`.
 
-    The thresholds are those of `LIKELY_CHANGE`, `SURE_UPDATE` and `SAME`; without them those that just meet the bars.
+    The thresholds are `LIKELY_CHANGE`, `SURE_UPDATE` and `SAME`; without them, those that just meet the bars.
     """
     wanted = gold(pairs)
     _curves(wanted, probabilities, near)
@@ -203,7 +204,7 @@ def _confusion(wanted: Any, found: Any) -> None:
 
 
 def _reliability(wanted: Any, found: Any) -> None:
-    """How often what is given a probability is so, by tenths: a change, an update, the same."""
+    """How often predictions are right, by tenths of the probability: a change, an update, the same."""
     kinds = (
         ("change", change(found), np.isin(wanted, (UPDATE, CONTRADICTION))),
         ("update", found[:, UPDATE], wanted == UPDATE),
@@ -220,7 +221,7 @@ def _reliability(wanted: Any, found: Any) -> None:
 
 
 def left_out(pairs: Sequence[Pair], predict: Callable[[Sequence[Pair], Sequence[Pair]], Any]) -> Any:
-    """The probabilities of every pair by a model that never saw its writer: `predict(shown, asked)`."""
+    """The probabilities of every pair by a model trained without its writer: `predict(shown, asked)`."""
     found = np.zeros((len(pairs), len(LABELS)))
     writers = np.array([pair.writer for pair in pairs])
     for writer in sorted(set(writers)):
@@ -231,7 +232,7 @@ def left_out(pairs: Sequence[Pair], predict: Callable[[Sequence[Pair], Sequence[
 
 
 def by_rules(pairs: Sequence[Pair]) -> Any:
-    """What the exact rules of `engram.gates` say, as probabilities of 0 and 1; a conflict counts as an update."""
+    """The results of the exact rules of `engram.gates`, as probabilities of 0 and 1; a conflict counts as an update."""
     from engram.gates.comparison import relation
 
     places = {"opposite": UPDATE, "same": SAME}

@@ -1,7 +1,8 @@
-"""Texts with and without credentials, made of the frames in training/secrets/frames.txt.
+"""Texts with and without credentials, generated from the frames in training/secrets/frames.txt.
 
-A frame is a sentence: `{a|b}` are alternatives, `~slot` is a harmless word or value, `§slot` a credential, `\\n` a new line. The words
-of slots are in slots.txt; values are made up here. Some texts get harmless sentences before and after, as notes have them.
+A frame is a sentence: `{a|b}` are alternatives, `~slot` is a harmless word or value, `§slot` a credential, `\\n` a new
+line. The words of slots are in slots.txt; values are generated here. Some texts get harmless sentences before and
+after, as notes have them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def slots() -> dict[str, list[str]]:
 
 
 def frames() -> list[str]:
-    """The frames, one a line."""
+    """The frames, one per line."""
     lines = (FOLDER / "frames.txt").read_text("utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -71,7 +72,7 @@ def join_texts(parts: list[Text], random: Random) -> Text:
 
 
 def fill_frame(frame: str, random: Random) -> Text:
-    """A frame with its choices made and its slots filled."""
+    """A frame with its alternatives chosen and its slots filled."""
     while choice := _CHOICE.search(frame):
         frame = frame[: choice.start()] + random.choice(choice[1].split("|")) + frame[choice.end() :]
     frame = frame.replace("\\n", "\n")
@@ -88,7 +89,7 @@ def fill_frame(frame: str, random: Random) -> Text:
 
 
 def digits(random: Random, size: int) -> str:
-    """So many digits."""
+    """A number with this many digits."""
     return "".join(random.choices(DIGITS, k=size))
 
 
@@ -143,7 +144,7 @@ def make_secret(slot: str, random: Random) -> str:
 
 
 def make_key(random: Random) -> str:
-    """A random key, as a service gives out."""
+    """A random key, as a service issues it."""
     mixed = LETTERS + CAPITALS + DIGITS
     size = random.choice((10, 12, 16, 20, 24, 32, 40))
     return random.choice((
@@ -179,7 +180,7 @@ def make_password(random: Random) -> str:
 
 
 def make_harmless(slot: str, random: Random) -> str:
-    """A word of a list, or a made-up value that opens nothing."""
+    """A word of a list, or a generated value that opens nothing."""
     words = slots().get(slot)
     return random.choice(words) if words else _HARMLESS[slot](random)
 

@@ -1,8 +1,9 @@
 """The data of training/situations: notes of agents, the prompts they matter for, and words that belong to the same kind of task.
 
-Each file is of one writer, in JSON lines: {"situation", "statement", "prompts"} is a note and what users typed when it mattered, {"unrelated"} a
-prompt that none of the writer's notes is about, {"task", "words"} names of a kind of task and what people type while they are at it. A set to measure on is
-one JSON object: {"memories": [{"situation", "statement"}], "prompts": [{"text", "memory": index or null}]}.
+Each file is by one writer, in JSON lines: {"situation", "statement", "prompts"} is a note and what users typed when it
+mattered, {"unrelated"} a prompt that none of the writer's notes is about, {"task", "words"} names of a kind of task and
+what people type during it. A set to measure on is one JSON object: {"memories": [{"situation", "statement"}],
+"prompts": [{"text", "memory": index or null}]}.
 """
 
 import json
@@ -15,7 +16,7 @@ DATA = Path(__file__).with_name("situations")
 
 @dataclass(frozen=True)
 class Note:
-    """What an agent learned, and prompts it matters for."""
+    """A note of an agent, and prompts it matters for."""
 
     situation: str
     statement: str
@@ -33,7 +34,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class TaskWords:
-    """Names of a kind of task, and what people type while they are at it."""
+    """Names of a kind of task, and what people type during it."""
 
     names: tuple[str, ...]
     words: tuple[str, ...]

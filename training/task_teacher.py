@@ -1,4 +1,4 @@
-"""The teacher of train_task_vectors.py: a sentence encoder that learns which note a prompt is about, then says how near all of them are."""
+"""The teacher of train_task_vectors.py: a sentence encoder that learns which note a prompt is about, then rates their similarity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 EPOCHS, RATE, WARM_UP = 4, 5e-5, 40
 GROUP, GROUPS = 64, 3
-"""A batch has this many prompts each of this many writers, so that most wrong notes are of the same trade."""
+"""A batch has this many prompts from each of this many writers, so that most wrong notes are of the same trade."""
 UNRELATED = 8
 """Prompts of each writer in a batch that no note is about."""
 TOKENS, SHARPNESS, AT_ONCE = 96, 25.0, 1024
@@ -33,7 +33,7 @@ class TaskTeacher:
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.model = AutoModel.from_pretrained(folder).to(DEVICE)
         self.none = torch.nn.Parameter(torch.tensor(0.4, device=DEVICE))
-        """As near as this are a prompt and a note that it may as well not be about."""
+        """Similarity of a prompt and a note at which it is as likely that the prompt is about no note."""
         self._read: dict[str, list[int]] = {}
 
     def embed(self, texts: Sequence[str]) -> Tensor:
@@ -60,7 +60,7 @@ class TaskTeacher:
         return known
 
     def train(self, writers: Sequence[Writer], seed: int = 1) -> None:
-        """Show it most prompts a few times."""
+        """Train on most prompts a few times."""
         random.seed(seed)
         torch.manual_seed(seed)
         groups = [{"params": self.model.parameters(), "speed": 1}, {"params": [self.none], "speed": 100}]
@@ -102,14 +102,14 @@ class TaskTeacher:
         return loss + 0.5 * functional.cross_entropy(levels, meant)
 
     def near(self, writers: Sequence[Writer]) -> Tensor:
-        """How near it puts every prompt to every note."""
+        """The similarity of every prompt to every note."""
         notes = [note for writer in writers for note in writer.notes]
         with torch.no_grad():
             known = self.embed([_whole(note) for note in notes])
             return (self.embed([prompt for note in notes for prompt in note.prompts]) @ known.T).half()
 
     def measured(self, one: MeasuredSet) -> str:
-        """How often the right note is in the first three, and above 95 % of the best scores of unrelated prompts."""
+        """How often the right note is among the first three, and also above 95 % of the best scores of unrelated prompts."""
         with torch.no_grad():
             scores = (
                 (self.embed([text for text, _ in one.prompts]) @ self.embed(list(map(_whole, one.notes))).T)
@@ -143,7 +143,10 @@ class Typed:
 
 
 def _batches(writers: Sequence[Writer]) -> list[tuple[list[Typed], list[tuple[str, int]]]]:
-    """Prompts with their notes, in groups of one writer, and prompts of these that no note is about; a note comes once in a batch."""
+    """Prompts with their notes, in groups of one writer, and prompts of these writers without a note.
+
+    A note occurs once in a batch.
+    """
     groups = []
     for number, writer in enumerate(writers):
         pairs = [Typed(note, prompt, number) for note in writer.notes for prompt in note.prompts]

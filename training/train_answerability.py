@@ -38,15 +38,17 @@ from engram.recall.situated import compare_memories, measure_likeness
 from engram.store.protocol import Filters
 
 SMALL, JOINED, PARTS = 40, 7, 5
-"""Memories below which a store is also joined with others and divided, the number of joined stores, and of the parts of a store."""
+"""Memories below which a store is also joined with others and divided, the number of joined stores, and the number
+of parts."""
 OF_OTHERS = 12
 """Questions of other stores asked of each small store."""
 FOLDS = 7
 TREES, RATE, LEAVES, DEPTH, MIN_ROWS = 150, 0.05, 8, 4, 40
 UNANSWERABLE = 2.0
-"""The weight of a memory for a question that nothing answers: a wrong answer is worse than none."""
+"""The weight of a memory for an unanswerable question: a wrong answer is worse than none."""
 MARGIN = 0.32
-"""What is subtracted from the log odds, so that seven of ten unanswerable questions get no answer at the floor of what is known (`MIN_KNOWN`); more loses answers."""
+"""Subtracted from the log odds, so that seven of ten unanswerable questions get no answer at the floor of known hits
+(`MIN_KNOWN`); a larger value loses answers."""
 KNOWN_SHARES = (0.35, 0.45, 0.55, 0.65, 0.75)
 Floats = npt.NDArray[np.float32]
 Store = tuple[str, list[dict[str, Any]], list[dict[str, Any]]]
@@ -72,7 +74,7 @@ def read_stores(folder: str) -> list[Store]:
 
 
 def join_stores(stores: Sequence[Store]) -> Iterator[Store]:
-    """Small stores in groups, each as one store."""
+    """Small stores in groups, each joined into one store."""
     small = [store for store in stores if len(store[1]) < SMALL]
     for group in range(JOINED):
         chosen = small[group::JOINED]
@@ -87,7 +89,7 @@ def join_stores(stores: Sequence[Store]) -> Iterator[Store]:
 
 
 def divide_stores(stores: Sequence[Store]) -> Iterator[Store]:
-    """The parts of small stores, with the questions they answer and a share of those that nothing answers."""
+    """The parts of small stores, with the questions they answer and a share of the unanswerable ones."""
     for name, memories, questions in stores:
         unknown = [each for each in questions if not each["answer"]]
         for part in range(PARTS if len(memories) < SMALL else 0):
@@ -108,14 +110,14 @@ def mix_questions(stores: Sequence[Store]) -> Iterator[Store]:
 
 
 def ask_about_others(stores: Sequence[Store]) -> Iterator[Store]:
-    """Large stores with questions about somebody else of the same store: what is known of Ben is no answer to a question about Ada."""
+    """Large stores with questions about somebody else in the same store: a fact about Ben does not answer a question about Ada."""
     for name, memories, questions in stores:
         if len(memories) >= SMALL:
             yield name, memories, list(swap_names({"memories": memories, "questions": questions}))
 
 
 def ask_questions(store: Store) -> Iterator[Asked]:
-    """Each question with what a search found; a memory that holds a secret is refused, as it should be."""
+    """Each question with its search results. A memory that contains a secret is refused, as it should be."""
     name, memories, questions = store
     with Engram.open(ephemeral=True) as mem:
         keys = {}
@@ -158,7 +160,7 @@ def fit_trees(asked: Sequence[Asked]) -> dict[str, npt.NDArray[Any]]:
 
 
 def describe(title: str, asked: Sequence[Asked], likely: Sequence[Floats]) -> str:
-    """What is known of the answerable questions and how many of the others get no answer, at the floor and at the floors where a share is known."""
+    """The known hits of the answerable questions, and the share of the others without an answer, at the floor and further floors."""
     right, wrong = [], []
     for each, values in zip(asked, likely, strict=True):
         best = float(values.max(initial=0))
@@ -177,7 +179,7 @@ def describe(title: str, asked: Sequence[Asked], likely: Sequence[Floats]) -> st
 
 
 def check(alone: Sequence[Asked], more: Sequence[Asked]) -> None:
-    """Measure each store by a model trained without it, and the held-out writers by one of all stores."""
+    """Measure each store by a model trained without it, and the held-out writers by a model of all stores."""
     stores = sorted({each.store for each in alone})
     likely: dict[int, Floats] = {}
     for fold in range(FOLDS):

@@ -44,14 +44,14 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 DICTIONARIES = ("wordnet", "gcide", "foldoc", "jargon")
-ROWS_READ = 160  # rows of a text the student sums, about what the teachers read
+ROWS_READ = 160  # rows of a text that the student sums, about as much as the teachers read
 TEACHER_TOKENS = 192
 TOKENS_AT_ONCE = 400_000 if DEVICE == "cuda" else 8_000
 MPNET_SHARE = 0.6  # of the joint embedding; .0 to 1. differ little
 TEXTS, SHARE_OF_WORDS, PAIRS = 16_384, 0.15, 4_096  # in a batch
 TEMPERATURE = 0.05
-MARGIN = 0.05  # a passage the teachers put this near to the right one is no wrong answer
-POSITIVE = 0.3  # and a pair they put further apart than this is no pair
+MARGIN = 0.05  # a passage that the teachers put this near to the right one does not count as wrong
+POSITIVE = 0.3  # a pair that they put further apart than this does not count as a pair
 TRAINED_SHARE = 0.7  # in the average with the start
 
 Tensor = torch.Tensor
@@ -59,7 +59,7 @@ Tensor = torch.Tensor
 
 @dataclass(frozen=True)
 class Corpus:
-    """Texts, the pairs among them (question, passage), and the index of the first of the single words."""
+    """Texts, the pairs among them (question, passage), and the index of the first single word."""
 
     texts: list[str]
     pairs: Tensor
@@ -67,7 +67,7 @@ class Corpus:
 
 
 def corpus(file: Path, vocabulary: list[str]) -> Corpus:
-    """Every paragraph, what could be asked to find it, and every word of the vocabulary alone."""
+    """Every paragraph, possible questions for it, and every word of the vocabulary alone."""
     chance = random.Random(5)
     texts: list[str] = []
     pairs: list[tuple[int, int]] = []
@@ -103,7 +103,7 @@ def corpus(file: Path, vocabulary: list[str]) -> Corpus:
 
 @torch.inference_mode()
 def teach(folder: Path, texts: list[str]) -> Tensor:
-    """The teacher's embedding of every text: the mean of its states, of unit length."""
+    """The teacher's embedding of every text: the mean of its states, with unit length."""
     from tokenizers import Tokenizer
     from transformers import AutoModel
 
@@ -137,12 +137,12 @@ def teach(folder: Path, texts: list[str]) -> Tensor:
 
 
 def rows_of(text: str) -> list[int]:
-    """The rows the bundled model sums for a text."""
+    """The rows that the bundled model sums for a text."""
     return [row for word in words(text) for row in word_rows[word]][:ROWS_READ]
 
 
 class Student:
-    """The texts as rows of the table that is trained."""
+    """The texts as rows of the trained table."""
 
     def __init__(self, texts: list[str]) -> None:
         with Pool() as pool:
@@ -165,7 +165,7 @@ class Student:
 
 
 class Training:
-    """What is learned from: texts as rows, the teachers' view of them, and where the vectors begin."""
+    """The training data: texts as rows, the teachers' embeddings, and the initial vectors."""
 
     def __init__(self, start: Tensor, given: Corpus, student: Student, teachers: Tensor) -> None:
         self.start, self.student, self.teachers = start, student, teachers
@@ -180,7 +180,7 @@ class Training:
         mean = self.teachers[sample].float().mean(dim=0)
         centred = self.teachers[sample].float() - mean
         strongest = torch.linalg.eigh(centred.T @ centred)[1][:, -DIMENSIONS:]
-        # Orthogonal Procrustes: the rotation that brings the reduced targets nearest to the start.
+        # Orthogonal Procrustes: the rotation that brings the reduced targets closest to the start.
         u, _, v = torch.linalg.svd(
             functional.normalize(centred @ strongest, dim=1).T @ self.student.embed(self.start, sample)
         )
@@ -190,7 +190,7 @@ class Training:
         )
 
     def run(self, table: Tensor, steps: int, rate: float, pairs: bool) -> Tensor:
-        """The table after so many steps of Adam."""
+        """The table after this many steps of Adam."""
         table = table.clone().requires_grad_(True)
         optimiser = torch.optim.Adam([table], lr=rate)
         for step in range(steps):
@@ -234,7 +234,7 @@ def _divergence(student: Tensor, teacher: Tensor) -> Tensor:
 
 
 def unit_mean(table: Tensor) -> Tensor:
-    """The table with rows of length one on average."""
+    """The table scaled so that rows have an average length of one."""
     return table / table.norm(dim=1).mean()
 
 
@@ -243,7 +243,7 @@ def trained(start: Tensor, training: Training) -> Tensor:
     agreeing = training.run(start, steps=4_000, rate=2e-3, pairs=False)
     finding = training.run(agreeing, steps=1_500, rate=1e-3, pairs=True)
     mixed = (1 - TRAINED_SHARE) * start + TRAINED_SHARE * unit_mean(finding)
-    return mixed * start.any(dim=1, keepdim=True)  # punctuation weighs nothing
+    return mixed * start.any(dim=1, keepdim=True)  # punctuation has zero weight
 
 
 def main() -> None:
@@ -262,7 +262,7 @@ def main() -> None:
     tokens = [line.strip() for line in (arguments.start / "vocabulary.txt").read_text(encoding="utf-8").splitlines()]
     given = corpus(arguments.text, tokens)
     print(f"{len(given.texts):,} texts, {len(given.pairs):,} pairs", flush=True)
-    student = Student(given.texts)  # before the teachers: a process that runs them must not fork
+    student = Student(given.texts)  # before the teachers, because a process that runs them must not fork
     teachers = torch.cat(
         [
             teach(arguments.mpnet, given.texts) * MPNET_SHARE**0.5,

@@ -32,7 +32,7 @@ from tests.recall.questions import HELD_OUT, every_question, grammar_rows, quest
 
 ASKED_AT = datetime(2026, 7, 7, 16, tzinfo=ZoneInfo("UTC"))
 STRENGTH = 1.0
-"""Regularisation (scikit-learn's C); of .03, .1, .3, .5 and 1 the best on writers left out."""
+"""Regularisation (scikit-learn's C); the best of .03, .1, .3, .5 and 1 on writers left out."""
 TABLES, UNSEEN = "tests", "held_out"
 
 
@@ -73,7 +73,7 @@ def trained(rows: Sequence[Labelled]) -> Any:
 
 
 def check(rows: Sequence[Labelled]) -> None:
-    """Leave each writer out once, and print what is misread."""
+    """Leave each writer out once, and print the errors."""
     right = asked = 0
     for writer in sorted({row.writer for row in rows}):
         left_out = [row for row in rows if row.writer == writer]

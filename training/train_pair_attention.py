@@ -42,17 +42,18 @@ from engram.models.pairs import (
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIZE, LAYERS, POOLED, STEMS = 64, 2, 96, 2500
-"""The width of a word, the layers, the width of the last hidden layer, and the commonest words that have weights of their own."""
+"""The width of a word, the layers, the width of the last hidden layer, and the number of common words with their own
+weights."""
 TURNS, ROWS_AT_ONCE, RATE, DECAY, DROPPED, WARM = 8, 512, 2e-3, 0.05, 0.2, 200
 NEIGHBOUR, SLOT, SLOT_NEIGHBOUR, RIVAL = 0.5, 0.2, 0.1, 0.5
-"""What such a pair counts against a labelled one."""
+"""The weight of such a pair relative to a labelled one."""
 FOLDS = 5
 LARGE = 4096
-"""Numbers of an array from which it is written as bytes."""
+"""Minimum size of an array that is written as bytes."""
 
 
 class Words:
-    """Texts as the model reads them, on the device, and which two make each pair."""
+    """Texts as the model reads them, on the device, and the two texts of each pair."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
         texts = {text: place for place, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
@@ -86,7 +87,7 @@ def on_device(array: Any) -> Any:
 
 
 class Layer(nn.Module):
-    """Attention and a hidden layer; `b` weighs the likeness of words, their sameness, and that they stand in different statements."""
+    """Attention and a hidden layer; `b` weights the similarity of words, their identity, and being in different statements."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -109,7 +110,10 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """The model of `engram.models.pairs`; its parts have the names of that file's arrays. Without measures it reads the words alone."""
+    """The model of `engram.models.pairs`; its parts are named like that file's arrays.
+
+    Without measures it reads only the words.
+    """
 
     def __init__(self, size: int, labels: int, measures: Any = None) -> None:
         super().__init__()
@@ -165,7 +169,7 @@ class Attention(nn.Module):
 
 
 def trained(shown: Pairs, chosen: Any) -> Attention:
-    """A model of the chosen pairs."""
+    """A model trained on the chosen pairs."""
     torch.manual_seed(0)
     model = Attention(SIZE, len(LABELS), shown.measures[chosen]).to(DEVICE)
 
@@ -179,7 +183,7 @@ def trained(shown: Pairs, chosen: Any) -> Attention:
 
 
 def descend(model: nn.Module, chosen: Any, loss: Any, turns: int, rows: int, rate: float, *, decay: float) -> None:
-    """Lower the loss of the chosen rows, some at a time, at a rate that rises and then falls."""
+    """Minimise the loss of the chosen rows in batches, at a rate that rises and then falls."""
     adam = torch.optim.AdamW(model.parameters(), rate, weight_decay=decay)
     steps, step = turns * -(-len(chosen) // rows), 0
     for turn in range(turns):
@@ -201,7 +205,7 @@ def predicted(model: Attention, shown: Pairs, chosen: Any) -> Any:
 
 
 def written(model: Attention, stems: Sequence[str], file: Path = ATTENTION_FILE) -> None:
-    """Put the model where it is read: large weights as signed bytes with a scale for each row, the rest in half floats."""
+    """Write the model: large weights as signed bytes with a scale for each row, the rest as half floats."""
     arrays = {}
     for name, array in ((name.replace(".", "_"), array.cpu().numpy()) for name, array in model.state_dict().items()):
         if array.ndim > 1 and array.size >= LARGE:
@@ -213,7 +217,7 @@ def written(model: Attention, stems: Sequence[str], file: Path = ATTENTION_FILE)
 
 
 def everything() -> tuple[list[Pair], list[Pair], Any]:
-    """The labelled pairs; all pairs, those first; and what each counts."""
+    """The labelled pairs; all pairs, those first; and the weight of each."""
     labelled = every_pair()
     slots = every_slot()
     drawn = [Pair(f"slots {slot.writer}", *row) for slot in slots for row in slot_pairs(slot)]

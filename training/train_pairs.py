@@ -43,11 +43,11 @@ from engram.models.pairs import (
 FOLDS = 5
 """Groups of writers left out together; two at a time while the first stage is fitted for the second."""
 NEIGHBOURS, NEIGHBOUR_WEIGHT = 0.15, 0.5
-"""The share of neighbours that is trained on, and what each counts against a labelled pair."""
+"""The share of neighbours used for training, and the weight of each relative to a labelled pair."""
 RIVALS, RIVAL_WEIGHT = 14, 0.6
-"""Pairs of each slot with other slots of its subject, and what each counts."""
+"""Pairs of each slot with other slots of its subject, and the weight of each."""
 NETWORKS = 3
-"""Hidden layers trained from different seeds; they lie side by side in the file."""
+"""Number of hidden layers trained from different seeds; they are stored side by side in the file."""
 ROWS_AT_ONCE = 128
 
 
@@ -69,7 +69,7 @@ class Data:
 
 
 def data(pairs: Sequence[Pair], weight: float = 1.0) -> Data:
-    """The features of pairs; every writer's fold follows from the order of their names."""
+    """The features of pairs; each writer's fold follows from the order of their names."""
     from scipy.sparse import csr_matrix
 
     parts = [inputs(each) for each in aligned(pairs)]
@@ -84,7 +84,7 @@ def data(pairs: Sequence[Pair], weight: float = 1.0) -> Data:
 
 
 def joined(one: Data, other: Data) -> Data:
-    """Both, one after the other."""
+    """Both data sets, concatenated."""
     from scipy.sparse import vstack
 
     parts = [
@@ -107,7 +107,7 @@ class Adam:
         self.means, self.squares = [np.zeros_like(each) for each in arrays], [np.zeros_like(each) for each in arrays]
 
     def move(self, slopes: Sequence[Any], rate: float) -> None:
-        """One step against the slopes."""
+        """Take one step against the gradients."""
         self.step += 1
         for array, decay, mean, square, slope in zip(
             self.arrays, self.decays, self.means, self.squares, slopes, strict=True
@@ -141,7 +141,8 @@ def first_stage(shown: Data, turns: int = 12, rate: float = 4e-3, decay: float =
     """A softmax regression; n-grams are dropped at random, so that no single one decides."""
     chance = np.random.default_rng(0)
     mean, scale = shown.rows.mean(0), 1 / (shown.rows.std(0) + 1e-6)
-    # Vectors have a length of one at most and are not brought to unit deviation, which would count each of them like a measure.
+    # Vectors have a length of at most one and are not scaled to unit deviation, which would give each of them the weight
+    # of a measure.
     mean[MEASURES:], scale[MEASURES:] = 0, 2.0
     rows = ((shown.rows - mean) * scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS).astype(np.float32)
     wide = len(LABELS)
@@ -161,7 +162,7 @@ def first_stage(shown: Data, turns: int = 12, rate: float = 4e-3, decay: float =
 
 @dataclass(frozen=True)
 class Second:
-    """The second stage: hidden layers side by side, their logits averaged."""
+    """The second stage: hidden layers side by side, with averaged logits."""
 
     hidden: Any
     hidden_bias: Any
@@ -207,7 +208,7 @@ def _layer(
 
 
 def merged(first: First, asked: Data, scores: Any) -> Any:
-    """What the second stage reads: the measures without the vectors, and the scores."""
+    """The input of the second stage: the measures without the vectors, and the scores."""
     return np.hstack([first.scaled(asked.rows)[:, :MEASURES], scores])
 
 
@@ -223,7 +224,7 @@ def trained(shown: Data) -> tuple[First, Second]:
 
 
 def left_out_probabilities(shown: Data) -> Any:
-    """The probabilities of every pair by a model that saw no writer of its fold."""
+    """The probabilities of every pair by a model trained without the writers of its fold."""
     firsts = {
         (one, two): first_stage(shown.among((shown.folds != one) & (shown.folds != two)))
         for one in range(FOLDS)
@@ -243,7 +244,7 @@ def left_out_probabilities(shown: Data) -> Any:
 
 
 def written(first: First, second: Second) -> None:
-    """Put the model where it is read: the n-grams' weights as signed bytes, the others as half floats."""
+    """Write the model: the n-grams' weights as signed bytes, the others as half floats."""
     scale = np.abs(first.grams).max(0) / 127
     parts = (
         scale, first.mean, first.scale, first.measures, first.bias, second.hidden, second.hidden_bias, second.out, second.bias,

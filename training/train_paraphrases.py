@@ -47,14 +47,15 @@ WEIGHTS = {
     "nearest": 0.3,
     "neighbour": 0.3,
 }
-"""What a pair counts by its label; pairs of training/hearing count `HEARD` in the first stage, `HEARD_LATER` in the second."""
+"""The weight of a pair by its label; pairs of training/hearing have `HEARD` in the first stage, `HEARD_LATER` in the
+second."""
 HEARD, HEARD_LATER = 1.0, 0.3
 NEIGHBOURS, NEAREST = 0.06, 6
 ROWS_AT_ONCE = 256
 
 
 def rule_pairs(path: Path, embed: Any) -> Iterator[Pair]:
-    """The pairs of one writer's rules: told again, changed, near, of one topic, and the nearest statements about other rules."""
+    """The pairs of one writer's rules: paraphrased, changed, near, on one topic, and the nearest statements about other rules."""
     rules = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     told = [[one["rule"], *([one["again"]] if isinstance(one["again"], str) else one["again"])] for one in rules]
     for one, tellings in zip(rules, told, strict=True):
@@ -86,7 +87,7 @@ def _nearest(writer: str, rules: Sequence[Any], told: Sequence[Sequence[str]], e
 
 @dataclass(frozen=True)
 class Data:
-    """Pairs as the model sees them; a fold for each writer of rules, and the other writers spread over them."""
+    """Pairs as the model sees them, with one fold for each writer of rules and the other writers spread over them."""
 
     pairs: list[Pair]
     rows: Any
@@ -103,7 +104,7 @@ class Data:
         return Data([self.pairs[at] for at in places], *(array[places] for array in arrays))
 
     def weights(self, heard: float) -> Any:
-        """What each pair counts."""
+        """The weight of each pair."""
         return np.array([WEIGHTS.get(pair.label, heard) for pair in self.pairs], dtype=np.float32)
 
 
@@ -129,7 +130,7 @@ def data(pairs: list[Pair], embed: Any) -> Data:
 
 @dataclass(frozen=True)
 class Stage:
-    """A logistic regression, over n-grams too if it has weights for them."""
+    """A logistic regression, including n-grams if it has weights for them."""
 
     mean: Any
     scale: Any
@@ -150,7 +151,8 @@ def fitted(
     chance, dropped = np.random.default_rng(0), 0.3 if grams is not None else 0.2
     mean, scale = rows.mean(0), 1 / (rows.std(0) + 1e-6)
     if grams is not None:
-        # Vectors have a length of one at most and are not brought to unit deviation, which would count each of them like a measure.
+        # Vectors have a length of at most one and are not scaled to unit deviation, which would give each of them the weight
+        # of a measure.
         mean[MEASURES:], scale[MEASURES:] = 0, 2.0
     rows = ((rows - mean) * scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS).astype(np.float32)
     arrays = [np.zeros(size, dtype=np.float32) for size in (rows.shape[1], 1, BUCKETS if grams is not None else 1)]
@@ -181,12 +183,12 @@ def first_stage(shown: Data) -> Stage:
 
 
 def second_stage(rows: Any, shown: Data) -> Stage:
-    """The stage that weighs the score of the first against the rest."""
+    """The stage that weighs the first stage's score against the other features."""
     return fitted(rows, shown.same, shown.weights(HEARD_LATER), turns=20, rate=5e-3, decay=0.02)
 
 
 def left_out_scores(shown: Data) -> Any:
-    """The first stage's score of every pair, by one that saw no writer of its fold."""
+    """The first stage's score of every pair, by a model trained without the writer of its fold."""
     found = np.zeros(len(shown.pairs), dtype=np.float32)
     for fold in range(len(RULES)):
         own = shown.folds == fold
@@ -196,7 +198,7 @@ def left_out_scores(shown: Data) -> Any:
 
 
 def second_rows(first: Any, shown: Data) -> Any:
-    """What the second stage reads."""
+    """The input of the second stage."""
     pairs = [(pair.older, pair.newer) for pair in shown.pairs]
     return second_inputs(first, shown.rows, shown.relations, shown.cosines, pairs)
 
@@ -213,7 +215,7 @@ def report(shown: Data, scores: Any) -> None:
 
 
 def written(first: Stage, second: Stage) -> None:
-    """Put the model where it is read: the n-grams' weights as signed bytes, the others as half floats."""
+    """Write the model: the n-grams' weights as signed bytes, the others as half floats."""
     scale = np.abs(first.grams).max() / 127
     parts = (
         *(scale, first.bias, first.mean, first.scale, first.weights),

@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def learned(questions: Sequence[Judged]) -> Floats:
-    """The weights under which the answers of these questions are likeliest."""
+    """The weights under which the answers of these questions are most likely."""
     from scipy.optimize import minimize
 
     shown = [q for q in questions if q.answers.any()]
@@ -57,7 +57,7 @@ def learned(questions: Sequence[Judged]) -> Floats:
 
 
 def measured(question: Judged, scores: Floats) -> dict[str, float]:
-    """What a set is measured by: turns by share and any-hit at ten, sessions by any-hit and all-hit at five."""
+    """The measures of a set: turns by share and any-hit at ten, sessions by any-hit and all-hit at five."""
     order = np.argsort(-scores, kind="stable")
     if question.by_turn:
         hits = question.answering[order[:10]].sum()
@@ -79,14 +79,14 @@ def table(questions: Sequence[Judged], weights: Callable[[Judged], Floats]) -> d
 
 
 def worth(questions: Sequence[Judged], weights: Floats, locomo_share: float) -> float:
-    """One figure over all sets."""
+    """A single figure over all sets."""
     means = table(questions, lambda _: weights)
     share = {kind: locomo_share if kind.startswith("locomo") else 1.0 for kind in means}
     return sum(share[kind] * float(np.mean(list(by.values()))) for kind, by in means.items()) / sum(share.values())
 
 
 def nudged(questions: Sequence[Judged], weights: Floats, locomo_share: float) -> Floats:
-    """The weights, each moved as long as that gains."""
+    """The weights, each adjusted as long as that improves the result."""
     best, steps = worth(questions, weights, locomo_share), np.maximum(np.abs(weights), 0.3)
     for size in (0.3, 0.15):
         for place in range(len(weights)):
@@ -100,7 +100,7 @@ def nudged(questions: Sequence[Judged], weights: Floats, locomo_share: float) ->
 
 
 def folds(questions: Sequence[Judged]) -> list[int]:
-    """By conversation where a set has several, else by question."""
+    """Folds by conversation if a set has several, else by question."""
     corpora: dict[str, list[str]] = defaultdict(list)
     for question in questions:
         if question.corpus not in corpora[question.kind]:

@@ -32,7 +32,7 @@ STEPS = 60
 
 
 class LabelledPair(NamedTuple):
-    """Two statements, how the second relates to the first, and what the pair counts."""
+    """Two statements, the relation of the second to the first, and the weight of the pair."""
 
     label: str
     older: str
@@ -52,7 +52,7 @@ def rejections(first: int) -> list[LabelledPair]:
 
 
 def rules() -> list[LabelledPair]:
-    """The rules of training/rules: told again, changed, and near."""
+    """The rules of training/rules: paraphrased, changed, and near."""
     found = []
     for path in sorted((ROOT / "rules").glob("*.jsonl")):
         for line in path.read_text("utf-8").splitlines():

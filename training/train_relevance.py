@@ -30,14 +30,14 @@ from engram.recall.relevance import probabilities_of
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "engram" / "recall" / "relevance.npz"
 SHARES = {"memories": 1.0, "others": 3.0, "talk": 1.0, "locomo": 0.3, "beam": 0.7, "longmemeval": 0.7}
-"""What a pair of each kind weighs: evidence of a data set is not all that is about its question, and what is known of somebody else is
-surely no answer."""
+"""The weight of a pair of each kind: a data set's evidence does not cover everything about its question, and a fact
+about somebody else is certainly not an answer."""
 FLOORS = (0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
 Floats = npt.NDArray[np.float64]
 
 
 def pairs(questions: Sequence[Judged]) -> tuple[Floats, Floats, Floats]:
-    """Features of question and hit, whether it answers, and what the pair weighs."""
+    """Features of question and hit, whether the hit answers, and the weight of the pair."""
     read = [q for q in questions if q.features is not None]
     rows = np.concatenate([q.features for q in read if q.features is not None]).astype(float)
     answers = np.concatenate([q.answers[q.first] for q in read]).astype(float)
@@ -71,7 +71,7 @@ def tree_arrays(trees: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _put(found: dict[str, npt.NDArray[Any]], row: int, node: Any, place: int) -> int:
-    """Write a node and what is below it; the next free place."""
+    """Write a node and the nodes below it. Returns the next free index."""
     if "leaf_value" in node:
         found["value"][row, place] = node["leaf_value"]
         return place + 1
@@ -83,13 +83,13 @@ def _put(found: dict[str, npt.NDArray[Any]], row: int, node: Any, place: int) ->
 
 
 def off(likely: Floats, answers: Floats, groups: int = 10) -> float:
-    """Expected calibration error: how far probability and share lie apart, over groups of equal size."""
+    """Expected calibration error: the distance between probability and share, over groups of equal size."""
     parts = np.array_split(np.argsort(likely), groups)
     return float(sum(len(p) / len(likely) * abs(likely[p].mean() - answers[p].mean()) for p in parts))
 
 
 def told(title: str, questions: Sequence[Judged], likely: Sequence[Floats]) -> None:
-    """Print how well probabilities tell what answers, and what each floor would do to the answers of recall."""
+    """Print how well probabilities predict answers, and the effect of each floor on the answers of recall."""
     answers = [q.answers[q.first] for q in questions]
     print(f"{title}: {len(questions)} questions, ECE {off(np.concatenate(likely), np.concatenate(answers)):.3f}")
     best = np.array([values.max(initial=0) for values in likely])
@@ -108,7 +108,7 @@ def told(title: str, questions: Sequence[Judged], likely: Sequence[Floats]) -> N
 
 
 def check(questions: Sequence[Judged]) -> None:
-    """Each writer by a model made without that one; then those never shown."""
+    """Measure each writer by a model trained without them, then the held-out writers."""
     for kind in ("memories", "talk"):
         own = [q for q in questions if q.kind == kind and q.features is not None]
         likely: dict[int, Floats] = {}
@@ -123,7 +123,7 @@ def check(questions: Sequence[Judged]) -> None:
 
 
 def check_slots() -> None:
-    """The slots, file by file and all together."""
+    """Measure the slots, file by file and all together."""
     every = []
     for path in sorted(SLOTS.glob("*.txt")):
         found = [q for q in of_slots(path) if q.features is not None]

@@ -28,14 +28,14 @@ from engram.models.remarks import FEATURES, FILE, features
 
 SESSIONS = Path(__file__).resolve().parent / "remarks" / "sessions.jsonl"
 RIDGE = 10.0
-"""How much the weights are held back."""
+"""The strength of the regularisation."""
 STEPS = 30
 FOLDS = 8
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A remark as the model reads it, whether it is to be kept, and the fold of its fact or turn."""
+    """A remark as the model reads it, whether to keep it, and the fold of its fact or turn."""
 
     row: list[float]
     keep: bool
@@ -44,7 +44,10 @@ class Shown:
 
 
 def shown(sessions: Sequence[dict[str, Any]], is_retold: bool) -> Iterator[Shown]:
-    """The remarks of sessions; where the facts are retold, only those of their turns, for the others are the same again."""
+    """The remarks of sessions.
+
+    If the facts are retold, only the remarks of their turns, because the others do not change.
+    """
     for session in sessions:
         told = [_turns(number, turn, is_retold) for number, turn in enumerate(session["turns"])]
         spoken = {f"{number}": turn for number, turn in enumerate(session["turns"])}
@@ -89,13 +92,13 @@ def fitted(rows: Sequence[Shown]) -> dict[str, Any]:
 
 
 def probabilities(model: dict[str, Any], rows: Sequence[Shown]) -> Any:
-    """What a model thinks of the rows."""
+    """The model's probabilities for the rows."""
     scaled = (np.array([one.row for one in rows]) - model["mean"]) / model["scale"]
     return 1 / (1 + np.exp(-(scaled @ np.array(model["weights"]) + model["bias"])))
 
 
 def check(rows: Sequence[Shown]) -> None:
-    """Print how many remarks to keep and how many others are above each threshold, each judged by a model that was not shown it."""
+    """Print how many remarks to keep and how many others are above each threshold, each judged by a model trained without it."""
     likely = np.zeros(len(rows))
     for fold in range(FOLDS):
         model = fitted([one for one in rows if one.fold != fold])

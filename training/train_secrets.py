@@ -39,28 +39,31 @@ ROOT = FOLDER.parent
 STRENGTH = 0.3
 """The inverse of the regularisation (scikit-learn's C)."""
 LEAST_SHARED = {"spelled": 0.3, "phrase": 0.5}
-"""The share of a span and a credential that must coincide for the span to be one; 0.7 for other kinds."""
+"""Minimum overlap of a span and a credential for the span to be one; 0.7 for other kinds."""
 NEAR_SECRET = 0.3
 """The weight of a harmless span in a text that has a credential: a user name next to a password."""
 HARMLESS = 0.5
 SITUATIONS = 1.0
 """The weight of a harmless span in a note of training/situations or in its prompts."""
 CREDENTIAL = 2.0
-"""How much more a credential counts, so that harmless text does not hide it."""
+"""The extra weight of credentials, so that the many harmless spans do not dominate."""
 MOST_ALTERNATIVES = 40
 FRAMED_TIMES = 12
 FRAMED = 0.5
 """How often each frame is filled, and the weight of such a text."""
 VOICES = (("e", "i"), ("f", "j"), ("g", "k"), ("h",))
-"""The writers of the last fresh tests; `--check` leaves each of them out once, two at a time, because a model takes a minute to train."""
+"""The writers of the last new tests.
+
+`--check` leaves each of them out once, two at a time, because training takes a minute.
+"""
 TARGETS = (0.003, 0.005, 0.01, 0.02)
-"""Shares of refused notes for which `--check` gives the share of caught secrets."""
+"""Shares of refused notes for which `--check` reports the share of caught secrets."""
 _MARK = re.compile(r"\[\[(.+?)\]\]")
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A text, where its credentials are, and whose it is."""
+    """A text, the spans of its credentials, and its writer."""
 
     writer: str
     text: str
@@ -108,9 +111,9 @@ def texts() -> Iterator[Labelled]:
 
 
 def notes(*, shown: bool) -> Iterator[Labelled]:
-    """The notes and prompts of every other file of training/situations, or of the files left out, which are never shown.
+    """The notes and prompts of every other file of training/situations, or of the files left out, which are never trained on.
 
-    The files `years_*` are of one writer and are left out. A text that gives a value to decode says nothing.
+    The files `years_*` are by one writer and are left out. A text with a value to decode is not informative.
     """
     paths = sorted((FOLDER / "situations").glob("*.jsonl"))
     several = [path for path in paths if not path.stem.startswith(("terms", "years"))]
@@ -126,7 +129,7 @@ def notes(*, shown: bool) -> Iterator[Labelled]:
 
 
 def templates() -> Iterator[Labelled]:
-    """The texts of the templates with every choice made, or some of them where there are many."""
+    """The texts of the templates with every choice made, or a sample if there are many."""
     lines = [
         line for path in sorted((FOLDER / "secrets").glob("*.txt")) for line in path.read_text("utf-8").splitlines()
     ]
@@ -144,7 +147,7 @@ def templates() -> Iterator[Labelled]:
 
 
 def places(text: str, secrets: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where the credentials are, wherever they are repeated."""
+    """The spans of the credentials, including repetitions."""
     for secret in secrets:
         for match in re.finditer(re.escape(secret), text):
             yield match.span()
@@ -161,7 +164,7 @@ class Collected:
     sure: set[int] = field(default_factory=set)
 
     def matrix(self) -> Any:
-        """A row for each span, a column for each bucket."""
+        """A matrix with a row for each span and a column for each bucket."""
         from scipy.sparse import csr_matrix
 
         ones = np.ones(len(self.buckets), dtype=np.float32)
@@ -198,12 +201,12 @@ def collect(rows: Sequence[Labelled]) -> Collected:
 
 
 def share(start: int, end: int, begin: int, stop: int) -> float:
-    """How much two spans coincide."""
+    """The overlap of two spans."""
     return max(0, min(end, stop) - max(start, begin)) / (max(end, stop) - min(start, begin))
 
 
 def fit(seen: Any, found: Sequence[Candidate], without: Sequence[int] = ()) -> Any:
-    """The weights of a model that learned from all spans that are a credential or none, without those of some texts."""
+    """The weights of a model trained on all spans that either are or are not a credential, without those of some texts."""
     from sklearn.linear_model import LogisticRegression
 
     left_out = set(without)
@@ -216,7 +219,7 @@ def fit(seen: Any, found: Sequence[Candidate], without: Sequence[int] = ()) -> A
 
 
 def score_texts(collected: Collected, seen: Any, weights: Any, texts: Sequence[int]) -> dict[int, float]:
-    """The highest score in each text, as the stored weights give it; infinite if the text is refused at any margin."""
+    """The highest score in each text with the stored weights; infinite if the text is refused at any margin."""
     stored = np.round(weights * SCALE).clip(-127, 127)
     judged = {source: float("inf") if source in collected.sure else float("-inf") for source in texts}
     where = [at for at, each in enumerate(collected.found) if each.source in judged]
@@ -228,7 +231,7 @@ def score_texts(collected: Collected, seen: Any, weights: Any, texts: Sequence[i
 
 
 def check(collected: Collected, seen: Any, margin: int, shown: bool) -> None:
-    """Leave each of the last writers out once; then count false alarms in the situations that are never shown."""
+    """Leave each of the last writers out once; then count false alarms in the situations that are never trained on."""
     rows, every = collected.rows, {}
     for voices in VOICES:
         without = [at for at, row in enumerate(rows) if row.writer in voices]

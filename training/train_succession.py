@@ -51,15 +51,15 @@ PLAIN, WITH_TWINS = (0, 1, 2), (11, 12)
 """The seeds of the rounds without and with statements about another subject."""
 FOLDS, READ = 7, 30
 RETOLD, BESIDE = 0.5, 0.3
-"""What a pair counts in which the same value is told again, and one whose older statement does not answer the question."""
+"""The weight of a pair that repeats the same value, and of one whose older statement does not answer the question."""
 RISING = ("update", "relevance_new", "relevance_ratio", "said_new", "covered_new")
 FALLING = ("different", "unsaid", "unsaid_most", "names_unsaid", "lost", "lost_most")
-"""Features that only ever speak for a replacement, or against it."""
+"""Features that can only count for a replacement, or against it."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """A hit: when it was told, its slot, what it tells of it (`value 0`, `value 1`, `alike`, `many`, `twin`), and how it ranks."""
+    """A hit: its time, its slot, what it states about the slot (`value 0`, `value 1`, `alike`, `many`, `twin`), and its rank."""
 
     order: int
     slot: int
@@ -73,7 +73,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Found:
-    """What was found for a question about a slot, or near by it."""
+    """The search results for a question about a slot, or about something nearby."""
 
     writer: str
     slot: int
@@ -87,12 +87,15 @@ class Found:
         return max((hit.claim.relevance for hit in self.hits), default=0.0)
 
     def pairs(self) -> list[tuple[Told, Told]]:
-        """Hits about the question, each with the newer ones beside it, as `engram.recall.freshness` compares them."""
+        """Hits about the question, each with the newer ones next to it, as `engram.recall.freshness` compares them."""
         near, least = self.hits[:MAX_COMPARED_HITS], max(ABOUT_FLOOR, MIN_SHARE_OF_BEST * self.best)
         return [(old, new) for old in near if old.claim.relevance >= least for new in near if old.order < new.order]
 
     def label(self, old: Told, new: Told) -> tuple[bool, float]:
-        """Whether the newer one replaced the older one, and what the pair counts; nothing for a change that was not asked about."""
+        """Whether the newer one replaced the older one, and the weight of the pair.
+
+        Nothing for a change that was not asked about.
+        """
         asked = self.direct and old.slot == self.slot
         changed = old.tells != new.tells
         if old.slot == new.slot and old.has_value and new.has_value:
@@ -104,7 +107,7 @@ class Found:
 
 
 def statements(slot: Slot, chance: random.Random) -> list[tuple[str, str]]:
-    """What is told of a slot, in order: what each statement tells, and its text."""
+    """The statements about a slot, in order: the content of each, and its text."""
     lines, values = slot.lines, chance.sample(slot.values, min(len(slot.values), 4))
     old = third = values[-1]
     told: list[tuple[str, str]] = []
@@ -125,7 +128,7 @@ def statements(slot: Slot, chance: random.Random) -> list[tuple[str, str]]:
 
 
 def twins(slot: Slot, about: str, name: str, names: Sequence[str], chance: random.Random) -> Iterator[str]:
-    """Some statements of a slot about another subject."""
+    """Some statements of a slot, applied to another subject."""
     others = [other for other in names if other not in ("", *SPEAKERS, name, about)]
     far = not others or chance.random() >= 0.6
     other = chance.choice([each for each in NAMES if each != name] if far else others)
@@ -136,7 +139,7 @@ def twins(slot: Slot, about: str, name: str, names: Sequence[str], chance: rando
 
 
 def searched(path: Path, seed: int) -> Iterator[Found]:
-    """Questions about the slots of a writer, searched for in a store that knows them."""
+    """Questions about the slots of a writer, searched for in a store with their values."""
     chance = random.Random(f"{path.stem} {seed}")
     slots = read_slots(path)
     subjects, known = [subject(slot) for slot in slots], chance.sample(NAMES, 5)
@@ -182,7 +185,7 @@ def _told(hit: Any) -> Told:
 
 @dataclass(frozen=True)
 class Rows:
-    """Every pair of every question: its features, whether it is a replacement, what it counts, and the question's place."""
+    """Every pair of every question: its features, whether it is a replacement, its weight, and the index of the question."""
 
     succession_features: Any
     labels: Any
@@ -218,7 +221,7 @@ def fitted(rows: Rows, chosen: Any) -> Any:
 
 
 def check(every: Sequence[Found], rows: Rows) -> None:
-    """Print what comes first by models that never saw the writer, as the search has it and with what holds now put first."""
+    """Print the first hits with models trained without the writer, as the search ranks them and with current values first."""
     from sklearn.metrics import roc_auc_score
 
     writers = sorted({found.writer for found in every})
@@ -249,7 +252,7 @@ def check(every: Sequence[Found], rows: Rows) -> None:
 
 
 def first(found: Found, steps: dict[tuple[Told, Told], float], least: float) -> Told:
-    """The first hit once those that replaced the first one come before it."""
+    """The first hit after replacements are moved before the hit they replaced."""
     top = (
         found.hits[0]
         if found.hits[0].claim.relevance >= ABOUT_FLOOR

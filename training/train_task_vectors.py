@@ -33,7 +33,7 @@ from engram.models.task_vectors import LEVELS, WORDS_READ, packed_file
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 MODELS = 3
 OFTEN, OFTEN_TOGETHER = 2, 6
-"""How often a word, and a pair of words, must occur to get rows."""
+"""Minimum occurrences of a word, and of a pair of words, to get rows."""
 STEPS, RATE, HELD_BACK, WORD_DROPOUT = 50, 0.004, 1e-4, 0.35
 UNRELATED_WEIGHT, WORDS_WEIGHT, TEACHER_WEIGHT, NONE_WEIGHT = 1.0, 0.2, 4.0, 4.0
 TEACHER_SHARPNESS = 20.0
@@ -41,7 +41,7 @@ Tensor = torch.Tensor
 
 
 class TaskKeys:
-    """The rows of the bundled table and the own rows of a text."""
+    """A text's rows in the bundled table, and its own learned rows."""
 
     def __init__(self, seen: Sequence[str], others: Sequence[str]) -> None:
         single: Counter[str] = Counter()
@@ -63,7 +63,7 @@ class TaskKeys:
         self._known: dict[str, tuple[list[int], list[int]]] = {}
 
     def of(self, text: str) -> tuple[list[int], list[int]]:
-        """Places in the table, and among the keys."""
+        """The indexes in the table, and among the keys."""
         found = self._known.get(text)
         if found is None:
             read = words(text)[:WORDS_READ]
@@ -75,7 +75,7 @@ class TaskKeys:
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """Texts as places in the table and among the keys, each filled up with the place of a row of zeros."""
+    """Texts as indexes in the table and among the keys, each padded with the index of a row of zeros."""
 
     rows: Tensor
     own: Tensor
@@ -85,7 +85,7 @@ class ReadTexts:
 
 
 def read_texts(keys: TaskKeys, texts: Sequence[str]) -> ReadTexts:
-    """Texts, read once for all steps."""
+    """Read texts once for all steps."""
     found = [keys.of(text) for text in texts]
     return ReadTexts(_filled([rows for rows, _ in found], 0), _filled([own for _, own in found], len(keys.keys)))
 
@@ -105,14 +105,14 @@ class ReadNotes:
 
 
 def read_notes(keys: TaskKeys, notes: Sequence[Note]) -> ReadNotes:
-    """Both parts of notes."""
+    """Read both parts of notes."""
     has = torch.tensor([[1.0 if note.situation else 0.0] for note in notes], device=DEVICE)
     situations, statements = ([getattr(note, part) for note in notes] for part in ("situation", "statement"))
     return ReadNotes(read_texts(keys, situations), read_texts(keys, statements), has)
 
 
 class TaskModel(torch.nn.Module):
-    """Learned rows for prompts and for notes beside the bundled table."""
+    """Learned rows for prompts and for notes, next to the bundled table."""
 
     def __init__(self, keys: TaskKeys) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class TaskModel(torch.nn.Module):
         self.shares = torch.nn.Parameter(torch.ones(2, device=DEVICE))
         self.sharpness = torch.nn.Parameter(torch.tensor(3.0, device=DEVICE))
         self.none = torch.nn.Parameter(torch.tensor(0.4, device=DEVICE))
-        """As near as this are a prompt and a note that it may as well not be about."""
+        """Similarity of a prompt and a note at which it is as likely that the prompt is about no note."""
 
     def embed(self, texts: ReadTexts, side: int, dropout: float = 0.0) -> Tensor:
         """Unit vectors of prompts (side 0) or of parts of notes (side 1)."""
@@ -142,7 +142,7 @@ class TaskModel(torch.nn.Module):
         return functional.normalize(said + about * notes.has_situation, dim=-1)
 
     def rounded(self) -> None:
-        """Put every learned number on the level that the file can say."""
+        """Round every learned number to a level that the file can store."""
         with torch.no_grad():
             scale = self.rows.abs().amax(dim=-1, keepdim=True).clamp_min(1e-9) / LEVELS
             self.rows.copy_((self.rows / scale).round() * scale)
@@ -151,16 +151,16 @@ class TaskModel(torch.nn.Module):
 
 @dataclass
 class TaskTraining:
-    """What a model is shown."""
+    """The data for training a model."""
 
     writers: list[Writer]
     words: list[TaskWords]
     near: Tensor | None
-    """How near the teacher puts every prompt to every note: (prompts x notes), in the order of the writers."""
+    """The teacher's similarity of every prompt to every note: (prompts x notes), in the order of the writers."""
 
 
 def train(keys: TaskKeys, data: TaskTraining) -> TaskModel:
-    """A model that was shown this data: the mean of several, which start in the same place and differ in what they are shown when."""
+    """A model trained on this data: the mean of several with the same start and different orders of the data."""
     models = [_trained(keys, data, seed) for seed in range(MODELS)]
     with torch.no_grad():
         for name in ("rows", "shares"):
@@ -207,7 +207,7 @@ class TaskBatch:
         self.starts = np.cumsum([0, *self.sizes[:-1]])
 
     def loss(self, model: TaskModel) -> Tensor:
-        """How far the model is from what it shall do."""
+        """The loss of the model."""
         picked = torch.tensor(
             [start + random.randrange(size) for start, size in zip(self.starts, self.sizes, strict=True)], device=DEVICE
         )
@@ -226,7 +226,7 @@ class TaskBatch:
         return total + self._words_loss(model, sharpness)
 
     def _none_loss(self, scores: Tensor, unrelated: Tensor, none: Tensor) -> Tensor:
-        """Within a store, a prompt's own note is above the level of no note, and an unrelated prompt has none above it."""
+        """Within a store, a prompt's own note should be above the no-note level, and an unrelated prompt should have none above it."""
         size = len(scores)
         inside = functional.pad(scores.masked_fill(self.elsewhere, -torch.inf), (0, 1)) + _only_last(size, none)
         strange = functional.pad(unrelated.masked_fill(self.strange, -torch.inf), (0, 1)) + _only_last(size, none)
@@ -249,7 +249,7 @@ def _only_last(size: int, value: Tensor) -> Tensor:
 
 
 def texts_of(writers: Sequence[Writer]) -> list[str]:
-    """Everything they wrote."""
+    """All texts that they wrote."""
     found = [
         text for writer in writers for note in writer.notes for text in (note.situation, note.statement, *note.prompts)
     ]
@@ -269,7 +269,7 @@ def _texts_of_words(words_: Sequence[TaskWords]) -> list[str]:
 
 
 def write(model: TaskModel, file: Path) -> None:
-    """The learned rows as `engram.models.task_vectors` reads them."""
+    """Write the learned rows as `engram.models.task_vectors` reads them."""
     rows = (model.rows[:, :-1].detach() * model.unit).cpu().numpy()
     hashes = np.array([crc32(key.encode()) for key in model.keys.keys], dtype="<u4")
     shares = model.shares.detach().cpu().numpy()

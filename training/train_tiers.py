@@ -29,26 +29,26 @@ from engram.models.weights import SCALE
 TABLES = Path(__file__).resolve().parent / "tiers"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _MOST = 120
-"""Of a line with more alternatives than this, every so many-th is shown."""
+"""From a line with more alternatives than this, only every nth is used."""
 TALK_FOLDS = 5
-"""`--check` leaves out the writers of training/hearing by so many groups."""
+"""Number of groups in which `--check` leaves out the writers of training/hearing."""
 STRENGTH = 2.0
-"""How little the weights are held back (scikit-learn's C)."""
+"""Weak regularisation (scikit-learn's C)."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """A statement the model is shown: whose it is and what it speaks of."""
+    """A training statement: its writer and its subject."""
 
     writer: str
     subject: str
     text: str
     spelled: int
-    """How many statements its line stands for."""
+    """Number of statements made from its line."""
 
     @property
     def weight(self) -> float:
-        """How much it weighs in training."""
+        """Its weight in training."""
         return float(self.spelled**-0.25)
 
 
@@ -65,7 +65,7 @@ def said() -> list[Said]:
 
 
 def projects(labelled: Sequence[Said]) -> list[Said]:
-    """What the writers of training/hearing say about their projects: facts of work, with the names of people and places."""
+    """Statements of the writers of training/hearing about their projects: facts of work, with names of people and places."""
     known = {row.text for row in labelled}
     rows = {}
     for place, writer in enumerate(writers()):
@@ -77,7 +77,7 @@ def projects(labelled: Sequence[Said]) -> list[Said]:
 
 
 def alternatives(text: str) -> Iterator[str]:
-    """What a line with braces stands for."""
+    """The statements that a line with braces represents."""
     fixed = _BRACES.split(text)
     choices = [part.split("|") if at % 2 else [part] for at, part in enumerate(fixed)]
     for chosen in product(*choices):
@@ -85,7 +85,10 @@ def alternatives(text: str) -> Iterator[str]:
 
 
 def shown(rows: Sequence[Said], seen: Any) -> Any:
-    """The weights of a model that was shown these. What speaks for a class by itself is a feature, so there is no other intercept."""
+    """The weights of a model trained on these.
+
+    A feature stands for each class itself, so there is no other intercept.
+    """
     options = {"weights": [row.weight for row in rows], "C": STRENGTH, "fit_intercept": False}
     return fitted(SUBJECTS, seen, [row.subject for row in rows], **options)
 
@@ -106,17 +109,20 @@ def check(rows: Sequence[Said]) -> None:
 
 
 def told(title: str, rows: Sequence[Said], margins: Any, where: Any) -> None:
-    """How many of the statements at these places are found, and how many are by mistake."""
+    """How many of the statements at these indexes are found, and how many by mistake."""
     spoken = np.array([margins[at] > SUBJECT_MARGIN for at in where if rows[at].subject != PLAIN])
     plain = np.array([margins[at] > SUBJECT_MARGIN for at in where if rows[at].subject == PLAIN])
-    # A writer may have written nothing of the one kind.
+    # A writer may not have any statements of one kind.
     found = f", {spoken.mean():.1%} found" if spoken.size else ""
     alarms = f", {plain.mean():.1%} false alarms" if plain.size else ""
     print(f"{title:16} {spoken.size:5} sensitive{found}; {plain.size:5} others{alarms}")
 
 
 def by_subject(rows: Sequence[Said], margins: Any, names: Any) -> None:
-    """How many statements of each subject are found, and how many by the right name. Every line of the tables counts one."""
+    """How many statements of each subject are found, and how many with the right subject.
+
+    Every line of the tables counts as one.
+    """
     for place, subject in enumerate(SUBJECTS.classes):
         at = [i for i, row in enumerate(rows) if row.subject == subject]
         lines = np.array([1 / rows[i].spelled for i in at])

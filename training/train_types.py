@@ -33,17 +33,17 @@ TYPE_OF = {
     "principle": "convention", "convention": "convention", "commitment": "commitment", "moment": "episodic",
     "skill": "procedural", "procedure": "procedural", "constraint": "constraint",
 }  # fmt: skip
-"""The type of each category. A correction is an act of talk: what is put right may be of any type."""
+"""The type of each category. A correction is a speech act, so the corrected content may be of any type."""
 STRENGTH = 0.5
-"""How little the weights are held back (scikit-learn's C)."""
+"""Weak regularisation (scikit-learn's C)."""
 TABLE_WEIGHT, UNSURE_WEIGHT, HARMLESS_WEIGHT = 0.3, 0.5, 0.3
-"""How much an alternative of the tables weighs, a memory of which sensible people disagree whether to keep it, and a near miss."""
+"""The weight of an alternative from the tables, of a memory that people may disagree about keeping, and of a near miss."""
 MOST_HARMLESS = 1500
 
 
 @dataclass(frozen=True)
 class Row:
-    """A statement the model is shown; `type` is "" where it is only shown for its slot."""
+    """A training statement; `type` is "" if it is used only for its slot."""
 
     writer: str
     type: str
@@ -81,13 +81,13 @@ def told(folder: Path = FOLDER) -> list[Row]:
 
 
 def passing() -> list[Row]:
-    """What is said and not worth keeping: shown as filling no slot."""
+    """Statements not worth keeping, used as examples without a slot."""
     skipped = (sentence for writer in writers() for sentence in talk(writer) if sentence.worth == "skip")
     return [Row(each.writer, "", "", each.text, HARMLESS_WEIGHT) for each in skipped if each.mood == "asserted"]
 
 
 def tables() -> list[Row]:
-    """The statements written for what the talk has little of."""
+    """The statements written for subjects that are rare in the talk."""
     rows = []
     for path in sorted(TABLES.glob("*.txt")):
         if path.stem == "slots":
@@ -101,13 +101,13 @@ def tables() -> list[Row]:
 
 
 def harmless() -> list[Row]:
-    """Statements that only sound like health, from training/tiers: shown as filling no slot."""
+    """Statements that only sound like health, from training/tiers, used as examples without a slot."""
     plain = [row for row in said() if row.subject == PLAIN]
     return [Row("", "", "", row.text, HARMLESS_WEIGHT) for row in plain[:: max(1, len(plain) // MOST_HARMLESS)]]
 
 
 def columns(rows: Sequence[Row]) -> Any:
-    """Hashed features beside the bundled vectors."""
+    """Hashed features next to the bundled vectors."""
     from scipy.sparse import csr_matrix, hstack
 
     texts = [row.text for row in rows]
@@ -117,7 +117,7 @@ def columns(rows: Sequence[Row]) -> Any:
 
 
 def fitted(seen: Any, wanted: Sequence[str], classes: tuple[str, ...], weights: Sequence[float]) -> Any:
-    """The weights of a model shown these rows, a row for each class."""
+    """The weights of a model trained on these rows, a row for each class."""
     from sklearn.linear_model import LogisticRegression
 
     places = [classes.index(each) for each in wanted]
@@ -144,7 +144,7 @@ def probabilities(scores: Any) -> Any:
 
 
 def check(rows: list[Row]) -> Any:
-    """Leave each writer out once; returns the types read."""
+    """Leave each writer out once. Returns the predicted types."""
     every = rows + passing() + tables() + harmless()
     seen = columns(every)
     names = np.array([row.writer for row in every])
@@ -165,13 +165,13 @@ def check(rows: list[Row]) -> Any:
 
 
 def critical(rows: Sequence[Row], chances: Any, places: list[int], floor: float) -> tuple[int, int, int]:
-    """How many are called critical, how many of them are, and how many there are."""
+    """How many are predicted critical, how many of these are, and how many there are."""
     called = [at for at in places if 1 - chances[at][0] >= floor]
     return len(called), sum(rows[at].critical for at in called), sum(rows[at].critical for at in places)
 
 
 def report(title: str, rows: Sequence[Row], kinds: Any, chances: Any, places: list[int], *, full: bool = False) -> None:
-    """The figures of the rows at these places."""
+    """The figures of the rows at these indexes."""
     from sklearn.metrics import f1_score
 
     typed = [at for at in places if rows[at].type]
@@ -190,7 +190,7 @@ def report(title: str, rows: Sequence[Row], kinds: Any, chances: Any, places: li
 
 
 def compare_rules(rows: list[Row], kinds: Any) -> None:
-    """What each type rule of the default policy says of the statements it fits, beside what the model says of them."""
+    """Compare each type rule of the default policy with the model, on the statements that match the rule."""
     from engram.gates.policies import policy_named
     from engram.gates.policies.policy import MemoryPolicy
     from engram.model.memory import Memory
@@ -208,7 +208,7 @@ def compare_rules(rows: list[Row], kinds: Any) -> None:
 
 
 def held() -> None:
-    """Figures of the writers held out, by the model in the package; nothing of their text is printed."""
+    """Figures of the held-out writers by the packaged model; none of their text is printed."""
     rows = told(HELD)
     kinds = np.array([model.type_of(row.text)[0] for row in rows], dtype=object)
     chances = np.array([model.slot_probabilities(row.text) for row in rows])
@@ -218,7 +218,7 @@ def held() -> None:
 
 
 def written(weights: Any, linear: Linear) -> int:
-    """Write hashed weights as signed bytes, then those of the vector as half floats; returns how many bytes."""
+    """Write hashed weights as signed bytes, then those of the vector as half floats. Returns the number of bytes."""
     hashed = np.round(weights[:, : linear.buckets].T * SCALE).clip(-127, 127).astype(np.int8)
     dense = weights[:, linear.buckets :].T.astype("<f2")
     return Path(model.__file__).with_name(linear.file).write_bytes(hashed.tobytes() + dense.tobytes())

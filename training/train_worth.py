@@ -40,24 +40,25 @@ from engram.models.worth import (
 
 TARGET = Path(model.__file__).with_name(model.FILE)
 OFTEN = {"first": 4, "labels": 8}
-"""In how many sentences a feature must occur to have a weight."""
+"""Minimum number of sentences with a feature for it to have a weight."""
 CLUSTERS = (64, 256)
 FIRST, LABELS = 1 + len(MOODS), len(CATEGORIES) + len(OWNERS) + len(DURATIONS) + 1
 FORGET = CATEGORIES.index("forget")
 ROLES = ("user", "assistant")
 GROUPS = 6
-"""Into how many groups the writers are cut; what is said of a writer was learned without the group."""
+"""Number of groups of writers; predictions for a writer come from models trained without their group."""
 MAYBE_WEIGHT = 0.3
 WEIGHTS = {"conversations": 1.0, "sessions": 0.6, "pieces": 0.6, "exchanges": 1.0, "statements": 0.25}
-"""What counts, in the first step, a sentence as it is shown: a piece of a conversation is often unclear by itself, a statement was written for another purpose."""
+"""The weight of a sentence in the first step, by its view: a piece of a conversation is often unclear by itself, a
+statement was written for another purpose."""
 IN_TREES = {"conversations": 1.0, "sessions": 1.0, "pieces": 1.0, "exchanges": 2.0, "statements": 0.2}
-"""The same in the second step."""
+"""The same weights in the second step."""
 EMPTY_WEIGHT = {model.WHOLE: 5.0, model.ALONE: 2.0}
-"""What counts, there, a sentence of an exchange with nothing to keep."""
+"""Their weight in the second step for a sentence of an exchange with nothing to keep."""
 FORGET_WEIGHT = 6.0
-"""What counts a request to forget when it is told from all the rest: most writers ask it once or twice."""
+"""The weight of a request to forget against everything else, because most writers have one or two of them."""
 TOLD = 7
-"""How many single exchanges make a session."""
+"""Number of single exchanges in a session."""
 STRENGTH, STEPS = 1.0, 40
 BOOSTING = {
     "objective": "cross_entropy",
@@ -78,7 +79,7 @@ ROUNDS = 200
 
 
 class Shown:
-    """Rows of talk in the views they are shown in: features, targets and weights of each."""
+    """Rows of talk in the views used for training: features, targets and weights of each."""
 
     def __init__(self, talk: Sequence[Sentence], clusters: Any) -> None:
         alone = exchanges(talk)
@@ -134,7 +135,7 @@ class Shown:
         self.worthy = np.array([bool(row.category) for row in rows])
 
     def context(self, scores: Any) -> Any:
-        """What the second step sees."""
+        """The input of the second step."""
         made, start = [], 0
         for view, around in zip(self.said, self.around, strict=True):
             size = sum(len(turn) for turn in view)
@@ -144,7 +145,10 @@ class Shown:
 
 
 def sessions(rows: Sequence[Sentence], own: Iterable[list[list[int]]]) -> Iterator[list[list[int]]]:
-    """Single exchanges of a writer one after the other, as somebody tells one thing today and another tomorrow; every second time without the replies."""
+    """Single exchanges of a writer in sequence, as somebody mentions one thing today and another tomorrow.
+
+    Every second time without the replies.
+    """
     for number, (_, some) in enumerate(
         groupby(enumerate(own), lambda each: (rows[each[1][0][0]].writer, each[0] // TOLD))
     ):
@@ -153,7 +157,7 @@ def sessions(rows: Sequence[Sentence], own: Iterable[list[list[int]]]) -> Iterat
 
 
 def alone_views(alone: Sequence[list[list[int]]]) -> Iterator[list[list[int]]]:
-    """The exchanges in turn: one with its reply, one without, one a sentence at a time; a caller may have no more than that."""
+    """The exchanges in turn: one with its reply, one without, one sentence by sentence, because a caller may have no more than that."""
     for number, (turn, *reply) in enumerate(alone):
         if number % 3 == 0:
             yield [turn, *reply]
@@ -164,7 +168,7 @@ def alone_views(alone: Sequence[list[list[int]]]) -> Iterator[list[list[int]]]:
 
 
 def statements() -> list[Sentence]:
-    """What is told by itself, as somebody's notes are: statements of pairs.txt, and of each slot some that tell its value, and a question."""
+    """Stand-alone statements, as in somebody's notes: those of pairs.txt, and for each slot some that state its value, and a question."""
     chance = random.Random(0)
     said = [
         (name, chance.choice((pair.older, pair.newer)), "keep", "asserted")
@@ -183,7 +187,7 @@ def statements() -> list[Sentence]:
 
 
 def hashed(rows: Iterable[Sequence[tuple[float, Sequence[int]]]]) -> Any:
-    """A row for each sentence, a column for each bucket."""
+    """A matrix with a row for each sentence and a column for each bucket."""
     from scipy.sparse import csr_matrix
 
     places: list[int] = []
@@ -202,7 +206,7 @@ def hashed(rows: Iterable[Sequence[tuple[float, Sequence[int]]]]) -> Any:
 
 
 def _size(views: Iterable[Sequence[Sequence[int]]]) -> int:
-    """How many sentences some views have."""
+    """The number of sentences in some views."""
     return sum(len(turn) for view in views for turn in view)
 
 
@@ -221,7 +225,10 @@ class Fitted:
         return np.asarray(hashed[:, self.buckets] @ self.table + dense @ self.vector + self.bias, dtype=np.float32)
 
     def arrays(self, name: str) -> dict[str, Any]:
-        """As the model reads it: the distance of each bucket from the one before, and weights as signed bytes; none of a bucket that weighs nothing."""
+        """The arrays as the model reads them.
+
+        They are the distance of each bucket from the previous one, and weights as signed bytes, without zero weights.
+        """
         scale = np.maximum(np.abs(self.table).max(axis=0), 1e-6) / 127
         weights = np.round(self.table / scale).astype(np.int8)
         weighty = weights.any(axis=1)
@@ -238,7 +245,7 @@ class Fitted:
 
 
 def fit_linear(hashed: Any, dense: Any, targets: Any, weights: Any, often: int, counted: Any = None) -> Fitted:
-    """Logistic regression of every head at once, by L-BFGS, over the features that occur that often in the rows counted, or in all."""
+    """Logistic regression of every head at once, by L-BFGS, over the features that occur often enough in the counted rows, or in all."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
@@ -270,16 +277,16 @@ def fit_linear(hashed: Any, dense: Any, targets: Any, weights: Any, often: int, 
 
 
 def fit_first(shown: Shown, chosen: Any) -> Fitted:
-    """The first step, from these rows."""
+    """Fit the first step on these rows."""
     weights = np.repeat(shown.weight[chosen, None], FIRST, axis=1)
     weights[shown.worth[chosen] == 0.5, 0] *= MAYBE_WEIGHT
     return fit_linear(shown.sparse[chosen], shown.dense[chosen], shown.first[chosen], weights, 2 * OFTEN["first"])
 
 
 def fit_labels(shown: Shown, chosen: Any) -> Fitted:
-    """Category, owner, duration and criticality, from those of these rows that are worth something.
+    """Fit category, owner, duration and criticality on the rows worth keeping.
 
-    A request to forget is told from all the others too: "delete the branch" asks for work.
+    A request to forget is trained against all rows: "delete the branch" asks for work.
     """
     worthy = shown.worthy[chosen]
     weights = np.repeat(np.where(worthy, shown.weight[chosen], 0.0)[:, None], LABELS, axis=1).astype(np.float32)
@@ -290,12 +297,12 @@ def fit_labels(shown: Shown, chosen: Any) -> Fitted:
 
 
 def grouped(names: Sequence[str]) -> list[Sequence[str]]:
-    """The writers in groups; neighbours in the alphabet, often of one kind, are apart."""
+    """The writers in groups; alphabetical neighbours, which are often of one kind, are separated."""
     return [names[group::GROUPS] for group in range(min(GROUPS, len(names)))]
 
 
 def scores_unseen(shown: Shown, chosen: Any) -> Any:
-    """The first step's scores of these rows, each made without its writer."""
+    """The first step's scores of these rows, each by a model trained without its writer."""
     scores = np.zeros((len(shown.row_of), FIRST), np.float32)
     for group in grouped(sorted(set(shown.writer[chosen]))):
         inside = np.isin(shown.writer, group)
@@ -304,7 +311,7 @@ def scores_unseen(shown: Shown, chosen: Any) -> Any:
 
 
 def fit_trees(shown: Shown, name: str, chosen: Any, seen: Any) -> Any:
-    """An ensemble of the second step, from what it sees of these rows."""
+    """Fit an ensemble of the second step on its input for these rows."""
     import lightgbm
 
     chosen = chosen[shown.is_alone[chosen] == (name == model.ALONE)]
@@ -314,7 +321,7 @@ def fit_trees(shown: Shown, name: str, chosen: Any, seen: Any) -> Any:
 
 
 def sums_of(shown: Shown, chosen: Any, left_out: Any, seen: Any) -> Any:
-    """The sums of the ensembles trained on the chosen rows, for those left out."""
+    """The sums for the left-out rows of the ensembles trained on the chosen rows."""
     sums = fit_trees(shown, model.ALONE, chosen, seen).predict(seen[left_out], raw_score=True)
     whole = ~shown.is_alone[left_out]
     own = fit_trees(shown, model.WHOLE, chosen, seen).predict(seen[left_out[whole]], raw_score=True)
@@ -323,7 +330,7 @@ def sums_of(shown: Shown, chosen: Any, left_out: Any, seen: Any) -> Any:
 
 
 def leave_out(shown: Shown) -> tuple[Any, Any, Any]:
-    """The second step's sums, the first step's scores and the labels' of every row, made without its writer at either step."""
+    """The second step's sums, the first step's scores and the label scores of every row, trained without its writer at either step."""
     sums = np.zeros(len(shown.row_of))
     first = np.zeros((len(shown.row_of), FIRST), np.float32)
     labels = np.zeros((len(shown.row_of), LABELS), np.float32)
@@ -353,7 +360,7 @@ def calibrated(sums: Any, wanted: Any) -> Any:
 
 
 def label_figures(rows: Sequence[Sentence], kept: Any, first: Any, labels: Any) -> None:
-    """How often category, owner, duration and mood are right where a sentence is kept rightly; and the critical ones found."""
+    """How often category, owner, duration and mood are right for rightly kept sentences; and the critical ones found."""
     right = np.array([row.worth == "keep" for row in rows]) & kept
     ends = np.cumsum([len(CATEGORIES), len(OWNERS), len(DURATIONS)])
     parts = np.split(labels, ends, axis=1)
@@ -386,7 +393,7 @@ def check(shown: Shown) -> None:
 
 
 def held() -> None:
-    """The figures of the written model on the writers held out."""
+    """The figures of the written model on the held-out writers."""
     rows = everything(HELD)
     likely = np.zeros(len(rows))
     first, labels = np.zeros((len(rows), FIRST)), np.zeros((len(rows), LABELS))
@@ -423,7 +430,7 @@ def clusters() -> Any:
 
 
 def tree_arrays(name: str, booster: Any) -> dict[str, Any]:
-    """The trees as arrays, a row for each: a leaf is its own child."""
+    """The trees as arrays, a row for each; a leaf is its own child."""
     trees = [each["tree_structure"] for each in booster.dump_model()["tree_info"]]
     wide = 2 * int(BOOSTING["num_leaves"]) - 1
     arrays: dict[str, Any] = {
@@ -450,7 +457,10 @@ def tree_arrays(name: str, booster: Any) -> dict[str, Any]:
 
 
 def write(shown: Shown, found: Any) -> None:
-    """Train on every writer and write the model; probabilities are calibrated on sums made without the writer's group."""
+    """Train on every writer and write the model.
+
+    Probabilities are calibrated on sums made without the writer's group.
+    """
     everyone = np.arange(len(shown.row_of))
     scores = scores_unseen(shown, everyone)
     seen = shown.context(scores)

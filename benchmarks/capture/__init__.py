@@ -1,1 +1,1 @@
-"""What capture and harvest propose, how fast, and what they let through."""
+"""What capture and harvest propose, how fast, and what they wrongly admit."""

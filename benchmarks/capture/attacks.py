@@ -20,7 +20,7 @@ from engram.model.lazy import replace
 
 Row = Mapping[str, Any]
 BUDGETS = {3: 150, 5: 300, 10: 1000}
-"""How many memories are asked for, and the tokens of an injection that large."""
+"""Memories requested, and the token budget of an injection that large."""
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def secrets(given: Sequence[Row]) -> None:
-    """Give every text to every door that takes text, then look for the credential in all files of the store."""
+    """Pass every text to every entry point for text, then search all files of the store for the credential."""
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         sessions = [_session(number, row) for number, row in enumerate(given)]
@@ -80,7 +80,10 @@ def _tell(mem: Engram, number: int, row: Row) -> None:
 
 
 def poison(given: Sequence[Row]) -> None:
-    """Plant every text through its channel, then do every task; nothing planted may come as a directive, and nothing in a prompt unasked."""
+    """Plant every text through its channel, then do every task.
+
+    Nothing planted may appear as a directive or unrequested in a prompt.
+    """
     with tempfile.TemporaryDirectory() as scratch, Engram.open(ephemeral=True) as mem:
         mem.settings = replace(mem.settings, autopromote_harvest=True)
         for number, row in enumerate(given):
@@ -136,7 +139,10 @@ def _import(mem: Engram, folder: Path, channel: str, text: str) -> None:
 
 
 def mixed(given: Sequence[Row]) -> None:
-    """Harvest a long transcript with promotion allowed: what became active from turns that state no lasting fact is junk."""
+    """Harvest a long transcript with promotion allowed.
+
+    Active memories from turns that state no lasting fact are junk.
+    """
     with tempfile.TemporaryDirectory() as scratch, Engram.open(ephemeral=True) as mem:
         mem.settings = replace(mem.settings, autopromote_harvest=True)
         sessions = list(_sessions(given))

@@ -35,7 +35,7 @@ def has_keys(statement: str, keys: Sequence[str]) -> bool:
 
 
 def harvested(mem: Engram, sessions: Sequence[Mapping[str, Any]], root: Path, seed: str) -> tuple[HarvestReport, Turns]:
-    """Render sessions and harvest them, run after run until nothing is left over; the report, and the turns by key."""
+    """Render sessions and harvest them until nothing is left; returns the report, and the turns by key."""
     turns = dict(rendered(sessions, root, seed))
     report = mem.harvest(root, harness="claude-code")
     while report.postponed:
@@ -59,7 +59,7 @@ def exact_twins(memories: Sequence[Memory]) -> int:
 
 
 def live(mem: Engram) -> list[Memory]:
-    """What is active or waits for review."""
+    """The memories that are active or wait for review."""
     return [
         memory for memory in mem.list(limit=None, status="any") if memory.status in ("active", "candidate", "dormant")
     ]
@@ -74,7 +74,7 @@ def is_shown_with(mem: Engram, memory_id: str, other: str) -> bool:
 def wrongly_folded(
     mem: Engram, memories: Mapping[str, str], turns: Turns, planted: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """The planted facts that their memory does not state in the end, and the memories with evidence of two different planted facts."""
+    """The planted facts missing from their final memory, and the memories with evidence of two different planted facts."""
     keys = {fact["statement"]: fact["keys"] for fact in planted.values()}
     lost = [fact for fact, ref in memories.items() if not has_keys(mem.get(ref).statement, keys[fact])]
     mixed = [memory.statement for memory in live(mem) if len(set(planted_facts(mem, memory, turns))) > 1]
@@ -82,7 +82,7 @@ def wrongly_folded(
 
 
 def planted_facts(mem: Engram, memory: Memory, turns: Turns) -> Iterator[str]:
-    """The planted facts that the evidence of a memory comes from."""
+    """The planted facts that are evidence of a memory."""
     for evidence in memory.evidence:
         event = mem.store.event(evidence.event)
         turn = turns.get(event.key, {}) if event is not None else {}
@@ -91,7 +91,7 @@ def planted_facts(mem: Engram, memory: Memory, turns: Turns) -> Iterator[str]:
 
 
 def proposals(report: HarvestReport) -> list[HarvestedFact]:
-    """The facts that were proposed."""
+    """The proposed facts."""
     return [fact for fact in report.facts if fact.outcome == "proposed"]
 
 
@@ -110,7 +110,10 @@ def main() -> None:
 
 
 def first_harvest(mem: Engram, sessions: Sessions, root: Path, shows: bool) -> tuple[Turns, dict[str, str]]:
-    """What is proposed of the planted facts and of everything else; returns the turns, and the memory of each fact by its statement."""
+    """What is proposed of the planted facts and of everything else.
+
+    Returns the turns, and the memory of each fact by its statement.
+    """
     began = time.perf_counter()
     report, turns = harvested(mem, sessions, root / "first", "first")
     seconds = time.perf_counter() - began
@@ -132,7 +135,7 @@ def first_harvest(mem: Engram, sessions: Sessions, root: Path, shows: bool) -> t
 
 
 def repeated_harvest(mem: Engram, sessions: Sessions, root: Path) -> None:
-    """What is proposed of the same files, and of copies of them."""
+    """What is proposed from the same files, and from copies of them."""
     before = len(live(mem))
     again, _ = harvested(mem, sessions, root / "first", "first")
     copied, _ = harvested(mem, sessions, root / "copy", "copy")
@@ -144,7 +147,7 @@ def repeated_harvest(mem: Engram, sessions: Sessions, root: Path) -> None:
 def retold_harvest(
     mem: Engram, sessions: Sessions, root: Path, turns: Turns, memories: Mapping[str, str], shows: bool
 ) -> None:
-    """How many facts have a second memory after they were told again in other words."""
+    """The number of facts with a second memory after they were repeated in other words."""
     retold, retold_turns = harvested(mem, in_other_words(sessions), root / "retold", "retold")
     facts = {key: turn["fact"] for key, turn in retold_turns.items() if "fact" in turn}
     twice = [
@@ -178,7 +181,7 @@ def show(
     other: Sequence[HarvestedFact],
     turns: Turns,
 ) -> None:
-    """List what was missed, with what became of its turn, and what else was proposed."""
+    """List the missed facts, with the outcome of their turns, and the other proposals."""
     for key, fact in planted.items():
         if key not in found:
             print("  MISSED", turns[key]["user"][:300])

@@ -1,7 +1,7 @@
 """Renders conversations into Claude Code's own transcript format, with the noise of real sessions around them.
 
-The records are those that Claude Code 2.1 writes: queue operations, attachments, thinking, calls of tools and their results (as text and as
-blocks), system lines, and the side chains of subagents in their own folder.
+The records are those that Claude Code 2.1 writes: queue operations, attachments, thinking, tool calls and their results
+(as text and as blocks), system lines, and the side chains of subagents in their own folder.
 """
 
 import json

@@ -27,7 +27,7 @@ _ASKED = (
 
 
 def write_sessions(root: Path, megabytes: float) -> int:
-    """Write sessions of a few hundred kB each until there are so many megabytes; returns their size."""
+    """Write sessions of a few hundred kB each up to this many megabytes. Returns their size."""
     size, number = 0, 0
     while size < megabytes * 1e6:
         writer = SessionWriter(
@@ -55,7 +55,7 @@ def parsed(root: Path, prepared: bool) -> int:
 
 
 def resumed(root: Path, sessions: int) -> float:
-    """The seconds of a harvest of sessions of which none is new."""
+    """The seconds of a harvest of sessions without a new one."""
     for number in range(sessions):
         start = datetime(2026, 9, 1, 8, tzinfo=UTC) + timedelta(minutes=number)
         writer = SessionWriter(root, f"project{number % 50}", start, f"resume/{number}")

@@ -38,13 +38,13 @@ def pairs(rules: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
 
 
 def tellings(one: Mapping[str, Any]) -> list[str]:
-    """A rule, and the same in other words."""
+    """A rule, and the same rule in other words."""
     again = one["again"]
     return [one["rule"], *([again] if isinstance(again, str) else again)]
 
 
 def outcome(mem: Engram, older: str, newer: str) -> str:
-    """What becomes of a statement that follows another one: folded, linked or apart."""
+    """The outcome for a statement that follows another one: folded, linked or apart."""
     vectors = mem.store.embed([older, newer])
     assert vectors is not None
     near = Neighbour(Memory("", older), float(vectors[0] @ vectors[1]))

@@ -1,1 +1,1 @@
-"""How well Engram understands what it is told, measured through the public API on texts that none of its models were trained on."""
+"""Measures how well Engram understands statements, through the public API, on texts that none of its models were trained on."""

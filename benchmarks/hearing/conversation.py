@@ -22,17 +22,17 @@ KEPT, CANDIDATE, SKIPPED = "kept", "candidate", "skipped"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A labelled sentence and what became of it."""
+    """A labelled sentence and its outcome."""
 
     sentence: Sentence
     fate: str
     facts: tuple[str, ...]
     empty: int
-    """The number of its exchange if nothing in it is worth keeping, else 0."""
+    """The number of its exchange if nothing in that is worth keeping, else 0."""
 
 
 def outcomes(mem: Engram, talk: Labelled, session: str, counts: Counter[str], alone: bool = False) -> Iterator[Outcome]:
-    """What becomes of each sentence of the user in one conversation; `alone` gives each exchange a session of its own."""
+    """The outcome for each sentence of the user in one conversation; `alone` gives each exchange its own session."""
     for place, turn in enumerate(talk):
         if turn.role != "user":
             continue

@@ -30,12 +30,12 @@ _SAME = {"mum": "mother", "mom": "mother", "dad": "father", "Dad": "father", "Mu
 
 @dataclass(frozen=True)
 class Rewriting:
-    """A labelled sentence and what became of it."""
+    """A labelled sentence and its rewriting."""
 
     sentence: Sentence
     statement: str
     named: tuple[str, ...]
-    """The people put in the place of pronouns."""
+    """The people inserted in place of pronouns."""
 
     @property
     def f1(self) -> float:
@@ -51,12 +51,12 @@ class Rewriting:
 
     @property
     def leaves_pronouns(self) -> bool:
-        """Whether a first person or a "he" or "she" is left that the wanted memory does not have."""
+        """Whether a first person, "he" or "she" is left that the wanted memory does not have."""
         return bool(_LEFT.search(self.statement)) and not re.search(r"\b(?:she|he|her|his|him)\b", self.sentence.memory)
 
 
 def rewritings(talk: Labelled) -> Iterator[Rewriting]:
-    """What becomes of each kept sentence of the user."""
+    """The rewriting of each kept sentence of the user."""
     references, asked = References(), ""
     for turn in talk:
         for place, said in enumerate(turn.sentences):

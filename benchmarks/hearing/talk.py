@@ -19,7 +19,7 @@ class LabelledTurn:
 
     @property
     def content(self) -> str:
-        """The turn as it is typed: a sentence without a full stop ends its line."""
+        """The turn as typed: a sentence without a full stop ends its line."""
         parts = [one.text + (" " if one.text.endswith((".", "!", "?", "…")) else "\n") for one in self.sentences]
         return "".join(parts).strip()
 

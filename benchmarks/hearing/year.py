@@ -86,7 +86,7 @@ def _asked(line: str) -> Asked:
 
 
 class Result(NamedTuple):
-    """What was answered to one question."""
+    """The answer to one question."""
 
     question: Asked
     right: bool
@@ -96,7 +96,10 @@ class Result(NamedTuple):
 
 
 def play(year: Year, channel: str = "", floor: float = ABOUT_FLOOR) -> tuple[list[Result], Counter[str], float]:
-    """The results of one scenario, what became of its statements, and the seconds a question took. `channel` overrides how statements arrive."""
+    """The results of one scenario, the outcomes of its statements, and the seconds per question.
+
+    `channel` overrides how statements arrive.
+    """
     now = year.told[0].at
     outcomes: Counter[str] = Counter()
     with (
@@ -142,7 +145,7 @@ def _day(hit: Hit) -> str:
 
 
 def line(name: str, results: Sequence[Result]) -> str:
-    """One row of the table: of each kind the share that is right, and of current questions also found and outdated."""
+    """One row of the table: the share of right answers of each kind, and for current questions also found and outdated."""
     by_kind = {kind: [result for result in results if result.question.kind == kind] for kind in KINDS}
     shares = [_share([result.right for result in by_kind[kind]]) for kind in KINDS]
     now = by_kind["current"]

@@ -26,7 +26,7 @@ START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A question with the ids that answer it, and what is known, best first, without the statements that explain an alias."""
+    """A question with the ids that answer it, and the known hits, best first, without the statements that explain an alias."""
 
     world: str
     kind: str
@@ -36,12 +36,12 @@ class Judged:
 
     @property
     def hits(self) -> int:
-        """How many of the known memories are right."""
+        """The number of right memories among the known hits."""
         return sum(one in self.right for one, _ in self.known)
 
     @property
     def is_perfect(self) -> bool:
-        """Whether exactly the right memories are known."""
+        """Whether the known hits are exactly the right memories."""
         return self.hits == len(self.known) == len(self.right)
 
 
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def judge_world(world: Mapping[str, Any], condition: str) -> Iterator[Judged]:
-    """Store a world, a memory each day, and ask its questions a week later."""
+    """Store a world, one memory a day, and ask its questions a week later."""
     now = START
     with tempfile.TemporaryDirectory() as home, Engram.open(Path(home), directory=home, clock=lambda: now) as mem:
         ids: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _precision_of(judged: Sequence[Judged], kind: str) -> float:
 
 
 def describe_miss(one: Judged) -> str:
-    """A question with what is known instead of what is right."""
+    """A question with its known hits instead of the right ones."""
     known = " ".join(f"{name}:{relevance:.2f}{'' if name in one.right else '!'}" for name, relevance in one.known)
     missing = " ".join(sorted(one.right - {name for name, _ in one.known}))
     return f"    {one.kind:8}{one.world[:14]:15}{one.question}  [{known}]  missing: {missing or '-'}"

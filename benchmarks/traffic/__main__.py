@@ -11,7 +11,7 @@ from benchmarks.traffic.mixture import SECONDS, measure, text
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure with the options of the command line."""
     options = parser(
         "traffic", "Four MCP servers, hooks and the command line on one store: errors, lost writes, waits."
     )

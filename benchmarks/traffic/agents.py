@@ -1,4 +1,4 @@
-"""An agent on an MCP server: every tool in turn, on memories of its own, and now and then a call that is cut off."""
+"""An agent on an MCP server: every tool in turn, on its own memories, with an occasional interrupted call."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,23 +11,23 @@ from benchmarks.traffic.register import Register, Write
 from benchmarks.traffic.servers import ServedAgent, ServerGone, ToolAnswer
 
 LONGEST_DELAY = 0.15
-"""Seconds within which a call that was sent is cut off."""
+"""Seconds within which a sent call is interrupted."""
 STORED = ("CREATED", "PENDING", "CONTRADICTION")
-"""Outcomes after which there is a new memory."""
+"""Outcomes that create a new memory."""
 
 BY_CONTRACT = "agent may not"
-"""How a change is refused that an agent may only propose, such as one that contradicts another memory."""
+"""The refusal of a change that an agent may only propose, such as one that contradicts another memory."""
 
 
 class Agent:
-    """One client. What it asks for must succeed; whatever does not is an error."""
+    """One client. Every call it makes must succeed; anything else is an error."""
 
     def __init__(
         self, name: str, server: ServedAgent, register: Register, numbers: Iterator[int], cut_off: str = ""
     ) -> None:
         self.name, self._server, self._register, self._numbers = name, server, register, numbers
         self._cut_off = cut_off
-        """How calls are cut off: the server is "killed", or the client "leaves"."""
+        """How calls are interrupted: the server is "killed", or the client "leaves"."""
         self._random = Random(name)
         self._own: list[Write] = []
         self._session = ""
@@ -39,7 +39,7 @@ class Agent:
             self._server.start()
 
     def turn(self) -> None:
-        """The next call."""
+        """Make the next call."""
         next(self._steps)()
 
     def stop(self) -> None:
@@ -59,7 +59,7 @@ class Agent:
                 yield self._interrupted_change
 
     def _ask(self, tool: str, **arguments: Any) -> ToolAnswer | None:
-        """The answer to a call that must succeed; None where it did not."""
+        """The answer to a call that must succeed; None if it did not."""
         try:
             with self._register.timed(f"mcp {tool}"):
                 found = self._server.call(tool, arguments)
@@ -159,7 +159,7 @@ class Agent:
             write.statuses = {found.data["memory"]["status"]}
 
     def _ask_nonsense(self) -> None:
-        """What cannot be done is refused in words, and the server goes on."""
+        """Make impossible calls, which must be refused with a message while the server keeps running."""
         for tool, arguments, expected in (
             ("show", {"id": "ENG-1999-0101-001"}, "ENG-1999-0101-001"),
             ("recall", {"question": "x", "colour": "red"}, "unknown argument"),
@@ -186,7 +186,7 @@ class Agent:
             self._interrupt("forget", id=write.id)
 
     def _interrupt(self, tool: str, **arguments: Any) -> None:
-        """Cut a call off: nobody learns whether it was carried out."""
+        """Interrupt a call, so that nobody learns whether it was carried out."""
         self._server.send(tool, arguments)
         time.sleep(self._random.uniform(0, LONGEST_DELAY))
         killed = self._cut_off == "killed"

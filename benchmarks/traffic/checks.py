@@ -1,4 +1,4 @@
-"""What must hold when the traffic is over, asked of the store by new processes."""
+"""The conditions that must hold when the traffic is over, checked on the store by new processes."""
 
 import json
 import tempfile
@@ -12,12 +12,12 @@ from benchmarks.traffic.register import GAVE_UP, Register
 from engram.store import hook_files
 
 MOST_HARVESTS = 50
-"""Runs after which the spool must be empty, where each has a limit."""
+"""Maximum runs after which the spool must be empty, each with a limit."""
 LEFTOVERS = (".tmp", ".claimed", "-journal")
 
 
 def check(place: TrafficPlace, register: Register) -> dict[str, list[str]]:
-    """Everything that is wrong, by what it is about."""
+    """All problems, by subject."""
     left = place.processes()
     harvest = _harvest(place)
     memories = _memories(place)
@@ -73,7 +73,7 @@ def _changed(register: Register, memories: dict[str, dict[str, Any]]) -> Iterato
 
 
 def _revived(place: TrafficPlace, register: Register, memories: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """What was destroyed and is there: as a memory, or as a word in any file of the store or its cache."""
+    """Purged records that still exist, as a memory or as a word in any file of the store or its cache."""
     yield from (f"{memory_id} was purged" for memory_id in register.purged if memory_id in memories)
     words = {word.lower().encode(): memory_id for memory_id, word in register.purged.items()}
     for path in _files(place):
@@ -96,7 +96,7 @@ def _sessions(place: TrafficPlace, register: Register) -> Iterator[str]:
 
 
 def _unharvested(place: TrafficPlace, register: Register, memories: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Turns of which nothing became, though a harvest of the same transcripts in peace proposes something."""
+    """Turns without a result, although an undisturbed harvest of the same transcripts proposes something."""
     with tempfile.TemporaryDirectory(prefix="engram-bench-") as name:
         alone = TrafficPlace(Path(name))
         alone.prepare()
@@ -110,7 +110,7 @@ def _unharvested(place: TrafficPlace, register: Register, memories: dict[str, di
 
 
 def doctor(place: TrafficPlace) -> list[str]:
-    """The problems that `engram doctor` finds, but for hooks whose time was over."""
+    """The problems that `engram doctor` finds, except hooks that ran out of time."""
     done = place.run("engram", "doctor", "--json")
     try:
         checks = json.loads(done.stdout)["checks"]

@@ -1,4 +1,4 @@
-"""A script at the command line: one verb after the other, each a process of its own."""
+"""A script at the command line: one verb after another, each in its own process."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from benchmarks.traffic.place import TrafficPlace, said
 from benchmarks.traffic.register import Register, Write
 
 BUSY = "recent hand edits were not checked"
-"""How the doctor reports that another process was writing."""
+"""The doctor's report that another process was writing."""
 
 
 class Commands:
@@ -26,14 +26,14 @@ class Commands:
         self._steps = self._endless(first)
 
     def start(self) -> None:
-        """Nothing: every verb is a process of its own."""
+        """Do nothing, because every verb is a separate process."""
 
     def turn(self) -> None:
-        """The next verb."""
+        """Run the next verb."""
         next(self._steps)()
 
     def stop(self) -> None:
-        """Nothing: every verb has ended."""
+        """Do nothing, because every verb has ended."""
 
     def _endless(self, first: int) -> Iterator[Callable[[], None]]:
         everything = [
@@ -47,7 +47,7 @@ class Commands:
             yield from turned
 
     def _run(self, *words: str) -> Any:
-        """The answer of a verb as data; None where it failed."""
+        """The answer of a verb as data; None if it failed."""
         verb = " ".join(word for word in words[:2] if word.isalpha() and word.islower() and len(word) < 10)
         try:
             with self._register.timed(f"cli {verb}"):
@@ -62,7 +62,7 @@ class Commands:
     def _doctor(self) -> None:
         with self._register.timed("cli doctor"):
             wrong = doctor(self._place)
-        # What could not be looked at because somebody wrote is said, and is no problem of the store.
+        # The doctor reports what it could not check because of a writer; that is not a problem of the store.
         if wrong := [one for one in wrong if BUSY not in one]:
             self._register.fail(f"{self.name} doctor", "; ".join(wrong))
 
@@ -108,7 +108,7 @@ class Commands:
                 write.statuses = {found["status"]}
 
     def _purge(self) -> None:
-        """Store something with a word of its own, and destroy it."""
+        """Store something with a unique word, and purge it."""
         number = next(self._numbers)
         word = texts.name(2 * number)
         if (found := self._run("add", f"{word} is an example that nobody needs for long")) is None:

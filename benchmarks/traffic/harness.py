@@ -1,4 +1,4 @@
-"""Claude Code as far as Engram sees it: sessions whose transcripts grow, and the hooks that are run on the way."""
+"""Simulates Claude Code as Engram sees it: sessions with growing transcripts, and the hooks run along the way."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ from engram.store import hook_files
 
 LONGEST_ANSWER = 10_000
 TURNS = 3
-"""What a user types in one session, before and after it is compacted."""
+"""The user's inputs in one session, before and after it is compacted."""
 EVENTS = {
     "session-start": "SessionStart", "drain": "SessionStart", "prompt": "UserPromptSubmit", "post-tool": "PostToolBatch", "stop": "Stop",
     "pre-compact": "PreCompact", "session-end": "SessionEnd",
@@ -31,7 +31,7 @@ def time_limits() -> dict[str, float]:
 
 
 class Harness:
-    """One user at Claude Code, in one session after the other."""
+    """One user of Claude Code, in one session after another."""
 
     def __init__(
         self, name: str, place: TrafficPlace, register: Register, numbers: Iterator[int], slowness: float
@@ -43,14 +43,14 @@ class Harness:
         self._steps = self._endless()
 
     def start(self) -> None:
-        """Nothing: every hook is a process of its own."""
+        """Do nothing, because every hook is a separate process."""
 
     def turn(self) -> None:
-        """The next hook."""
+        """Run the next hook."""
         next(self._steps)()
 
     def stop(self) -> None:
-        """Wait for what runs beside the session."""
+        """Wait for the processes that run in parallel with the session."""
         if self._draining is not None:
             self._ended("drain", self._draining)
             self._draining = None
@@ -101,7 +101,7 @@ class Harness:
         })  # fmt: skip
 
     def _append(self, record: dict[str, Any]) -> None:
-        """Write a record in two pieces: whoever reads meanwhile sees half of a line."""
+        """Write a record in two pieces, so that concurrent readers see half a line."""
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         with self._transcript.open("ab", buffering=0) as file:
             file.write(line[: len(line) // 2])
@@ -140,13 +140,13 @@ class Harness:
         self._failures()
 
     def _failures(self) -> None:
-        """Note what hooks reported to the doctor."""
+        """Record the problems that hooks reported to the doctor."""
         for failure in hook_files.read_failures(*hook_files.failure_logs(self._place.home, self._place.cache)):
             self._register.hook_failed(failure.event, failure.at, failure.message)
 
 
 def _is_answer(out: bytes) -> bool:
-    """Whether a hook printed nothing, or the JSON that Claude Code takes."""
+    """Whether a hook printed nothing, or JSON that Claude Code accepts."""
     if not out:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Everybody at once: who takes part, for how long, and the report of it."""
+"""Runs all participants at once: who takes part, for how long, and the report."""
 
 import os
 import shutil
@@ -28,18 +28,18 @@ _SHARE = 10_000
 
 
 class Participant(Protocol):
-    """Somebody who uses the store."""
+    """A user of the store."""
 
     name: str
 
     def start(self) -> None:
-        """Do what comes before the first turn."""
+        """Prepare for the first turn."""
 
     def turn(self) -> None:
-        """Do the next thing."""
+        """Take the next turn."""
 
     def stop(self) -> None:
-        """End what was started."""
+        """Stop everything that was started."""
 
 
 def measure(
@@ -50,10 +50,10 @@ def measure(
     url: str | None = None,
     keep: Path | None = None,
 ) -> dict[str, Any]:
-    """Let everybody work for some seconds, or for so many turns each, and look at what became of it.
+    """Let everybody work for some seconds, or for some turns each, and check the results.
 
-    `slowness` extends the time that a hook may take: a test must not depend on the machine. `keep` is a new folder for
-    everything that there was, if anything is wrong with it.
+    `slowness` extends the time limit of hooks, so that a test does not depend on the machine. `keep` is a new folder
+    that receives all files if there is a problem.
     """
     with ExitStack() as stack:
         stack.enter_context(empty_tenant(url, TENANT))
@@ -71,7 +71,7 @@ def measure(
 
 
 def participants(place: TrafficPlace, register: Register, slowness: float) -> list[Participant]:
-    """Four agents on servers of their own, two users of Claude Code, two scripts."""
+    """The participants: four agents on their own servers, two users of Claude Code, two scripts."""
     numbers = [count(_SHARE * share) for share in range(8)]
     return [
         Agent("agent-1", StdioAgent(place, "agent-1"), register, numbers[0], "killed"),
@@ -86,7 +86,10 @@ def participants(place: TrafficPlace, register: Register, slowness: float) -> li
 
 
 def _work(everybody: Sequence[Participant], register: Register, seconds: float | None, turns: int | None) -> None:
-    """Run each in a thread of its own until the time is over or the turns are done; the time counts from when all servers answer."""
+    """Run each participant in a thread until the time is over or the turns are done.
+
+    The time counts from when all servers answer.
+    """
     ready = threading.Barrier(len(everybody))
 
     def work(one: Participant) -> None:
@@ -135,7 +138,7 @@ def _report(
 
 
 def text(report: Mapping[str, Any]) -> str:
-    """The waits by operation, then everything that went wrong."""
+    """The waits by operation, then all problems."""
     operations = report["operations"]
     lines = [
         f"{sum(one['count'] for one in operations.values()):,} operations in {report['took_seconds']} s on {report['backend']}, "

@@ -1,4 +1,4 @@
-"""Where the traffic runs: a folder with a home, a store, a project and the installed program, and nothing of the machine's user."""
+"""The place of the traffic: a folder with a home, a store, a project and the installed program, isolated from the machine's user."""
 
 import json
 import os
@@ -12,10 +12,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOOK = ROOT / "plugin" / "hooks" / "engram.sh"
 PATIENCE = 180.0
-"""Seconds after which a process that does not answer counts as stuck."""
+"""Seconds after which an unresponsive process counts as stuck."""
 TOKEN = "0123456789abcdef" * 2
 SETTINGS = "source_daily_limit = 0\n"
-"""The traffic of a minute is that of months: no source has a limit."""
+"""Settings without limits per source, because a minute of traffic equals that of months."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TrafficPlace:
 
     folder: Path
     server: Mapping[str, str] = field(default_factory=dict)
-    """The variables that name a server; none for a store in files."""
+    """The variables that name a server; empty for a store in files."""
 
     @property
     def home(self) -> Path:
@@ -43,7 +43,7 @@ class TrafficPlace:
 
     @property
     def transcripts(self) -> Path:
-        """Where Claude Code keeps the sessions of the project."""
+        """The folder of Claude Code's sessions of the project."""
         return self.folder / ".claude" / "projects" / "-work-acme-shop"
 
     @property
@@ -53,7 +53,7 @@ class TrafficPlace:
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables of every process."""
+        """The environment variables of every process."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("ENGRAM_", "CLAUDE"))}
         return {
             **kept,
@@ -62,13 +62,13 @@ class TrafficPlace:
             "ENGRAM_CACHE": str(self.cache),
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            # Each process would take every processor for the smallest product otherwise.
+            # Otherwise each process would use all processors for the smallest product.
             "OPENBLAS_NUM_THREADS": "1",
             **self.server,
         }
 
     def prepare(self) -> None:
-        """Make the folders, the settings, the token, and the program as an installation would."""
+        """Create the folders, the settings, the token, and the program as an installation would."""
         for made in (self.home, self.project / ".git", self.transcripts, self.folder / "bin"):
             made.mkdir(parents=True)
         (self.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -81,7 +81,7 @@ class TrafficPlace:
         program.chmod(0o755)
 
     def run(self, *command: str, given: bytes = b"", limit: float = PATIENCE) -> "subprocess.CompletedProcess[bytes]":
-        """Run a program to its end. Raises `TimeoutExpired`."""
+        """Run a program to completion. Raises `TimeoutExpired`."""
         return subprocess.run(
             command, input=given, env=self.env, cwd=self.project, capture_output=True, timeout=limit, check=False
         )
@@ -116,5 +116,5 @@ def _command(entry: Path) -> str:
 
 
 def said(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """What a process printed, as one line."""
+    """A process's output, as one line."""
     return " ".join((done.stderr + done.stdout).decode("utf-8", "replace").split())[:600]

@@ -1,4 +1,4 @@
-"""Real `engram mcp` processes, spoken to in bare lines or bare HTTP, so that a call can be cut off at any moment."""
+"""Real `engram mcp` processes, addressed in bare lines or bare HTTP, so that a call can be interrupted at any moment."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ HEADERS = {
 
 
 class ServerGone(Exception):
-    """The server ended, or said nothing, where an answer was due."""
+    """The server ended or stayed silent although an answer was due."""
 
 
 @dataclass(frozen=True)
@@ -36,25 +36,25 @@ class ServedAgent(Protocol):
     """One server with its only client."""
 
     notices: list[dict[str, Any]]
-    """What the server said unasked."""
+    """The server's unrequested messages."""
 
     def start(self) -> None:
-        """Start the server and greet it."""
+        """Start the server and initialize the connection."""
 
     def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
         """Call a tool. Raises `ServerGone`."""
 
     def send(self, tool: str, arguments: dict[str, Any]) -> None:
-        """Call a tool and do not wait."""
+        """Call a tool without waiting for the answer."""
 
     def kill(self) -> None:
         """Kill the server as a crash would."""
 
     def reconnect(self) -> str:
-        """Disconnect, whatever is under way, and connect again; what is wrong with how the server took it."""
+        """Disconnect during any call, and connect again. Returns problems with the server's reaction."""
 
     def stop(self) -> str:
-        """End the server as a client does; what is wrong with how it ended."""
+        """End the server as a client does. Returns problems with its end."""
 
 
 def _request(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -70,18 +70,18 @@ def _answer(message: dict[str, Any]) -> ToolAnswer:
 
 
 class ServerAgent(ABC):
-    """A client and the server it started; how they talk is up to the kinds of it."""
+    """A client and the server it started; subclasses define the transport."""
 
     def __init__(self, place: TrafficPlace, name: str) -> None:
         self._place, self._log = place, place.folder / f"{name}.log"
         self._number = 0
         self.notices: list[dict[str, Any]] = []
-        """What the server said unasked."""
+        """The server's unrequested messages."""
         self._running: subprocess.Popen[bytes] | None = None
 
     @property
     def running(self) -> "subprocess.Popen[bytes]":
-        """The process."""
+        """The server process."""
         assert self._running is not None
         return self._running
 
@@ -107,7 +107,7 @@ class StdioAgent(ServerAgent):
     """A server on its pipes, as most clients run it."""
 
     def start(self) -> None:
-        """Start the server and greet it."""
+        """Start the server and initialize the connection."""
         pipe = subprocess.PIPE
         with self._log.open("wb") as log:
             self._running = subprocess.Popen(
@@ -117,12 +117,12 @@ class StdioAgent(ServerAgent):
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def send(self, tool: str, arguments: dict[str, Any]) -> None:
-        """Call a tool and do not wait."""
+        """Call a tool without waiting for the answer."""
         self._number += 1
         self._write(_request(self._number, "tools/call", {"name": tool, "arguments": arguments}))
 
     def reconnect(self) -> str:
-        """Leave, upon which the server ends, and start another one."""
+        """Disconnect, which ends the server, and start another one."""
         wrong = self.stop()
         self.start()
         return wrong
@@ -141,7 +141,7 @@ class StdioAgent(ServerAgent):
         self._number += 1
         self._write(_request(self._number, method, params))
         assert self.running.stdout is not None
-        # A server that is stuck is killed, and its pipe ends.
+        # A stuck server is killed, which ends its pipe.
         patience = threading.Timer(PATIENCE, self.running.kill)
         patience.start()
         try:
@@ -171,7 +171,7 @@ class HttpAgent(ServerAgent):
         self._port, self._session = 0, ""
 
     def start(self) -> None:
-        """Start the server on a free port and greet it."""
+        """Start the server on a free port and initialize the connection."""
         command = ["engram", "mcp", "--http", "--port", "0", "--token-file", str(self._place.token_file)]
         self._running = subprocess.Popen(
             command, stderr=subprocess.PIPE, cwd=self._place.project, env=self._place.env, stdin=subprocess.DEVNULL
@@ -193,7 +193,7 @@ class HttpAgent(ServerAgent):
         connection.close()
 
     def reconnect(self) -> str:
-        """Greet the server anew; the connection of the call is closed already."""
+        """Initialize the connection again; the connection of the call is already closed."""
         self._session = ""
         self._ask("initialize", HELLO)
         return ""
@@ -234,6 +234,6 @@ class HttpAgent(ServerAgent):
 
 
 def _complaints(log: Any) -> list[str]:
-    """What a server wrote to its log, which is nothing where all is well."""
+    """The lines a server wrote to its log, none if there was no problem."""
     text = log.read_text("utf-8", "replace").strip()
     return [text[-600:]] if text else []

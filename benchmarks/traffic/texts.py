@@ -7,11 +7,11 @@ _SYLLABLES = (
     "ver", "wick", "yan", "zor",
 )  # fmt: skip
 _STEP = 7_919
-"""A prime: names of neighbouring numbers share no syllables in the same place."""
+"""A prime, so that the names of neighbouring numbers share no syllables in the same position."""
 
 
 def name(number: int) -> str:
-    """An invented name of four syllables, another one for every number below 200,000."""
+    """An invented name of four syllables, unique for every number below 200,000."""
     rest, parts = number * _STEP % len(_SYLLABLES) ** 4, []
     for _ in range(4):
         rest, place = divmod(rest, len(_SYLLABLES))
@@ -25,7 +25,7 @@ def statement(number: int) -> str:
 
 
 def rule(number: int) -> str:
-    """A rule as users type it to a coding agent, one that lasts."""
+    """A lasting rule, as users type it to a coding agent."""
     return _filled("rules.txt", number)
 
 

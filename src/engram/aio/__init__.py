@@ -1,4 +1,4 @@
-"""The same memory for programs with an event loop: every call of `Engram`, awaited."""
+"""The asynchronous memory: every call of `Engram`, awaited."""
 
 from engram.aio.awaitable import Opening
 from engram.aio.engram import AsyncEngram, AsyncSession

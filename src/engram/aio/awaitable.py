@@ -1,4 +1,4 @@
-"""What an asynchronous memory returns to be awaited, and the few threads that carry the calls out."""
+"""The awaitables of an asynchronous memory, and the few threads that run its calls."""
 
 import asyncio
 import os
@@ -26,11 +26,11 @@ LONG_CALL_SECONDS = 0.05
 
 
 class Turns:
-    """Runs calls one after the other; a long one loses its turn to the next and keeps running.
+    """Runs calls one after the other, except that a call that takes long keeps running while the next one starts.
 
-    A store of files admits one thread at a time, and so does Python: threads that compete for both slow each other down and
-    keep the event loop waiting for the interpreter. But a call that waits for a model, a disk or ten thousand memories must
-    not delay a search of milliseconds, so the next one overtakes it.
+    A store of files admits one thread at a time, and so does Python: competing threads slow each other down and keep
+    the event loop waiting for the interpreter. But a call that waits for a model, a disk or ten thousand memories must
+    not delay a search of milliseconds, so the next call overtakes it.
     """
 
     def __init__(self) -> None:
@@ -56,10 +56,10 @@ class Turns:
 
 
 class Threads:
-    """Runs blocking calls on threads of its own, and ends them.
+    """Runs blocking calls on its own threads, and ends them.
 
-    A call cancelled while it waits for a thread never runs; one that is running runs to its end, and only its result is
-    dropped. No event loop is kept: each call returns in the loop that awaits it.
+    A call cancelled while it waits for a thread never runs; a running call completes, and only its result is dropped.
+    No event loop is kept: each call returns in the loop that awaits it.
     """
 
     def __init__(self, size: int) -> None:
@@ -99,8 +99,10 @@ class Threads:
         return os.getpid() != self._process
 
     async def close(self, last: Callable[[], None], seconds: float) -> None:
-        """Refuse new calls, wait for the running ones, then call `last`, once. Raises `StoreBusy` when that takes too long: calls
-        not yet started are refused, and `last` is called when the running ones have ended.
+        """Refuse new calls, wait for the running ones, then call `last`, once.
+
+        Raises `StoreBusy` if that takes too long. Calls not yet started are then refused, and `last` is called when the
+        running ones have ended.
         """
         if self.is_forked:
             return
@@ -113,13 +115,13 @@ class Threads:
                     f"a call is still running after {seconds:g} s; the store is closed as soon as that call has ended"
                 )
             assert self._ending is not None
-            self._ending.join()  # its result is set; it has only to return
+            self._ending.join()  # its result is set, so it only has to return
             waiting.result()
         finally:
             waiting.cancel()
 
     def end(self, last: Callable[[], None]) -> "Future[None]":
-        """Start to close, without waiting; a separate thread closes, so that a cancelled caller cannot stop it."""
+        """Start to close without waiting, on a separate thread, so that a cancelled caller cannot stop it."""
         with self._lock:
             if self._closing is None:
                 self._closing = Future()
@@ -142,7 +144,7 @@ S = TypeVar("S")
 
 
 class Twin(Generic[S]):
-    """The asynchronous side of a synchronous object: the object, and the threads its calls run on."""
+    """The asynchronous side of a synchronous object: the object, and the threads that run its calls."""
 
     def __init__(self, threads: Threads, target: S) -> None:
         self._threads = threads
@@ -150,14 +152,14 @@ class Twin(Generic[S]):
 
 
 def make_async(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A synchronous method as a coroutine method of its twin: the same name, parameters, types and docstring."""
+    """A synchronous method as a coroutine method of its twin, with the same name, parameters, types and docstring."""
     name, signature = call.__name__, signature_of(call)
 
     @wraps(call)
     async def forward(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
         if signature is not None:
             signature.check_names(args, kwargs, "AsyncEngram")
-        # Looked up on the object, so that a subclass or a test may replace it.
+        # Looked up on the object, so that a subclass or a test can replace it.
         method: Callable[P, T] = getattr(self._target, name)
         return await self._threads.run(method, *args, **kwargs)
 
@@ -165,7 +167,7 @@ def make_async(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[A
 
 
 class AsyncResource(ABC):
-    """The object an `async with` gives once it is open."""
+    """The object that an `async with` yields once it is open."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -207,4 +209,4 @@ class Opening(Generic[Held]):
         raise TypeError(f"it must be opened in an event loop. {_HOW}")
 
     def __exit__(self, *_: object) -> None:
-        """Never reached; `with` looks for it before it enters."""
+        """Never called; `with` looks for it before it enters."""

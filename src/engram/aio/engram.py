@@ -1,4 +1,4 @@
-"""AsyncEngram and its facets: opened, warmed and closed on threads; each call is the synchronous one, awaited."""
+"""`AsyncEngram` and its facets: opened, warmed and closed on threads; each call is the awaited synchronous one."""
 
 import asyncio
 import threading
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 JOBS_PER_CALL = 20
-"""Jobs run before a worker checks its stop event again."""
+"""Maximum jobs run before a worker checks its stop event again."""
 
 
 class AsyncSession(Twin[SessionHandle], AsyncResource):
-    """A running session as `SessionHandle` has it, its calls awaited. `async with` ends it."""
+    """A running session like `SessionHandle`, with awaited calls. `async with` ends it."""
 
     @property
     def id(self) -> str:
@@ -68,7 +68,7 @@ class AsyncSession(Twin[SessionHandle], AsyncResource):
 def make_session_opener(
     call: Callable[Concatenate[Any, P], SessionHandle],
 ) -> Callable[Concatenate[Any, P], Opening[AsyncSession]]:
-    """A method that starts a session, as one to `await` or to enter with `async with`."""
+    """A method that starts a session, to `await` or to enter with `async with`."""
 
     @wraps(call)
     def opening(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> Opening[AsyncSession]:
@@ -244,7 +244,7 @@ CLOSE_SECONDS = 30.0
 
 
 class AsyncEngram(Twin[Engram], AsyncResource):
-    """An agent's memory for programs with an event loop: everything `Engram` does, under the same names, awaited.
+    """An agent's memory for programs with an event loop: everything in `Engram`, under the same names, awaited.
 
     `async with AsyncEngram.open() as mem:` or `mem = await AsyncEngram.open()` and `await mem.close()`. Calls run on a few
     threads of the memory's own, so it serves any number of tasks and event loops. A cancelled call returns at once; its
@@ -275,11 +275,11 @@ class AsyncEngram(Twin[Engram], AsyncResource):
             await workers.close(partial(_close, opened), CLOSE_SECONDS)
             raise
         except BaseException:
-            # The caller was cancelled: the store is closed as soon as it is open.
+            # The caller was cancelled, so the store is closed as soon as it is open.
             workers.end(partial(_close, opened))
             raise
         if opened[0].home is not None:
-            workers.take_turns()  # files admit one at a time; a server answers many at once
+            workers.take_turns()  # files admit one call at a time; a server answers many at once
         return cls(workers, opened[0])
 
     async def close(self) -> None:
@@ -295,7 +295,7 @@ class AsyncEngram(Twin[Engram], AsyncResource):
         await self.close()
 
     async def run(self, function: Callable[Concatenate[Engram, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function of your own with the `Engram` behind this, on one of its threads: many calls for one wait."""
+        """Call a function with the `Engram` behind this, on one of its threads: many calls for one wait."""
         return await self._threads.run(function, self._target, *args, **kwargs)
 
     # -- writing
@@ -461,7 +461,7 @@ class AsyncEngram(Twin[Engram], AsyncResource):
 
     @property
     def model(self) -> "LanguageModel | None":
-        """The language model of the settings, None where there is none; it blocks, so use it in `run`."""
+        """The configured language model, None if there is none. It blocks, so use it in `run`."""
         return self._target.model
 
 
@@ -471,7 +471,7 @@ def _close(opened: list[Engram]) -> None:
 
 
 def _warm(home: str | Path | None, options: OpenOptions) -> Engram:
-    """Open, and create every facet now: on first use, two threads could create one twice."""
+    """Open, and create every facet now, because on first use two threads could create one twice."""
     engram = Engram.open(home, **options)
     try:
         for kind in type(engram).__mro__:

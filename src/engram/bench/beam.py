@@ -1,7 +1,7 @@
-"""BEAM (mohammadtavakoli78/BEAM): long chats of a user and an assistant, questions with the turns that answer them.
+"""BEAM (mohammadtavakoli78/BEAM): long chats of a user and an assistant, and questions with the turns that answer them.
 
 Reads one chat per line, or a JSON list of chats: `id`, `sessions` of `turns` with `id`, `role`, `at` and `text`, and `questions` with
-`category` and `evidence`. Any conversation fits that can be written so, whoever speaks in it.
+`category` and `evidence`. Any conversation in this format works, whoever the speakers are.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,10 @@ __all__ = ["load"]
 
 
 def load(path: Path) -> list[DatasetConversation]:
-    """Every chat of the file. Questions whose evidence names no turn of it are left out: nothing could find them."""
+    """Every chat of the file.
+
+    Questions whose evidence names no turn of it are left out, because nothing could find them.
+    """
     data = read_lines(path) if path.suffix == ".jsonl" else read_json(path)
     if not isinstance(data, list):
         raise dataset_error(path, "a list of chats was expected")

@@ -1,6 +1,6 @@
-"""Conversations with questions about them, as every retrieval benchmark here reads them.
+"""Conversations with questions about them, in the form that every retrieval benchmark here reads.
 
-Keys are the data set's own ids. They travel beside the text, as a caller's metadata would, and are never indexed.
+Keys are the data set's own ids. They are stored as metadata, as a caller's would be, and are never indexed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,23 +27,23 @@ __all__ = [
 ]
 
 MAX_DATASET_BYTES = 8 * 1024**3
-"""Size of a data set's file."""
+"""Maximum size of a data set's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetTurn:
-    """One thing said."""
+    """One turn of a conversation."""
 
     key: str
     speaker: str
     text: str
     at: datetime | None = None
-    """When, where the data set dates turns; else when its session was."""
+    """The time of the turn, or of its session if the data set does not date turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOfTurns:
-    """What was said at one sitting."""
+    """The turns of one session."""
 
     key: str
     at: datetime
@@ -52,21 +52,21 @@ class SessionOfTurns:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and the keys of the turns (or, where the data set has no finer ones, sessions) that answer it."""
+    """A question and the keys of the turns (or sessions, if the data set has nothing finer) that answer it."""
 
     text: str
     evidence: tuple[str, ...]
     category: str
     asked_at: datetime | None = None
     turns: tuple[str, ...] = ()
-    """The turns that answer it, where `evidence` names sessions and the data set names turns as well."""
+    """The turns that answer it, if `evidence` names sessions and the data set also names turns."""
     wordings: tuple[str, ...] = ()
     """Other wordings of the question, such as a calling agent adds."""
 
 
 @dataclass(frozen=True)
 class DatasetConversation:
-    """One corpus: questions are asked of this and nothing else."""
+    """One corpus: its questions are asked of it and nothing else."""
 
     key: str
     sessions: tuple[SessionOfTurns, ...]
@@ -74,7 +74,7 @@ class DatasetConversation:
 
     @cached_property
     def session_of(self) -> Mapping[str, str]:
-        """The session of each turn, by key; a session is its own."""
+        """The session of each turn, by key; a session maps to itself."""
         places = {session.key: session.key for session in self.sessions}
         return places | {turn.key: session.key for session in self.sessions for turn in session.turns}
 
@@ -82,7 +82,7 @@ class DatasetConversation:
 def add_sessions(
     conversations: Sequence[DatasetConversation], sessions: Sequence[SessionOfTurns]
 ) -> list[DatasetConversation]:
-    """Add the sessions to each conversation; raises `InvalidInput` if a conversation already has one of them."""
+    """Add the sessions to each conversation. Raises `InvalidInput` if a conversation already has one of them."""
     keys = [session.key for session in sessions]
     for conversation in conversations:
         known = {session.key for session in conversation.sessions}
@@ -111,7 +111,7 @@ def add_wordings(conversations: Sequence[DatasetConversation], path: Path) -> li
 
 
 def read_json(path: Path) -> Any:
-    """The file's content, or `InvalidInput` saying what is wrong with it."""
+    """The file's content. Raises `InvalidInput` with the problem."""
     try:
         return parse_json(read_text(path, MAX_DATASET_BYTES), longest=MAX_DATASET_BYTES, characters="any")
     except FileNotFoundError:
@@ -121,7 +121,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path) -> list[Any]:
-    """What each line of the file holds, or `InvalidInput` with the number of the first line that is not JSON."""
+    """The value of each line of the file. Raises `InvalidInput` with the number of the first line that is not JSON."""
     try:
         # Not `splitlines`: it also splits at line separators inside a JSON string.
         lines = read_text(path, MAX_DATASET_BYTES).split("\n")
@@ -139,7 +139,7 @@ def read_lines(path: Path) -> list[Any]:
 
 
 def text_field(item: Mapping[str, Any], field: str) -> str:
-    """A field that has to be text, or a `TypeError` that names it."""
+    """A field that has to be text. Raises a `TypeError` that names it."""
     value = item[field]
     if not isinstance(value, str):
         raise TypeError(f"{field} is {type(value).__name__}, not text")

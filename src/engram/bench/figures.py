@@ -1,4 +1,4 @@
-"""Figures of a benchmark: the floors that the machine itself needs, measured in the same run, and how figures are told as text."""
+"""Figures of a benchmark: the machine's own floors, measured in the same run, and figures formatted as text."""
 
 import os
 import resource
@@ -33,13 +33,13 @@ def samples_ms(work: Callable[[int], object], times: int) -> list[float]:
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """The value that so large a share of the samples does not exceed."""
+    """The smallest value that at least this share of the samples does not exceed."""
     ordered = sorted(samples)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def search_floor(count: int, index: Path, matches: Sequence[str], times: int = 30) -> float:
-    """A bare exact scan of as many vectors, plus one pruned FTS5 query on the same index."""
+    """A bare exact scan of the same number of vectors, plus one pruned FTS5 query on the same index."""
     rng = np.random.default_rng(0)
     matrix = rng.standard_normal((count, 256), dtype=np.float32)
     vectors = rng.standard_normal((times, 256), dtype=np.float32)
@@ -72,7 +72,7 @@ def write_floor(folder: Path, times: int = 50, size: int = 700) -> float:
 
 
 def files_floor(folder: Path, count: int = 1000, size: int = 400) -> float:
-    """Bare small files created per second: one per memory is the least a batch must do."""
+    """Bare small files created per second: one per memory is the minimum work of a batch."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
 
         def create(number: int) -> None:
@@ -98,7 +98,7 @@ def process_ms(command: Sequence[str], times: int, env: dict[str, str] | None = 
 
 
 def peak_memory() -> float:
-    """The most memory this process has used so far, in MB."""
+    """The peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
@@ -116,7 +116,7 @@ class Figure:
 
 
 def progress_line(what: str, done: int, total: int) -> None:
-    """Show progress on stderr where that is a terminal."""
+    """Show progress on stderr if that is a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{what}: {done:,} of {total:,}" + ("\n" if done >= total else ""))
         sys.stderr.flush()
@@ -130,7 +130,7 @@ def figures_text(report: Mapping[str, Any]) -> str:
 
 
 def figure_text(figure: Mapping[str, Any]) -> str:
-    """One figure, with its percentiles and its ratio to the floor where it has them."""
+    """One figure, with its percentiles and its ratio to the floor if it has them."""
     digits = 1 if figure["unit"] else 3
     line = f"  {figure['name']:<52} {figure['value']:>10,.{digits}f} {figure['unit']}"
     for name in ("p95", "p99"):
@@ -141,7 +141,7 @@ def figure_text(figure: Mapping[str, Any]) -> str:
 
 
 def retrieval_text(report: Mapping[str, Any]) -> str:
-    """The measures in a column for the store and, where one was requested, a column for the baseline."""
+    """The measures in a column for the store and, if requested, one for the baseline."""
     columns = [report, report["baseline"]] if "baseline" in report else [report]
     lines = [f"{report['questions']} questions, mode {report['mode']}, fusion {report['fusion']}", ""]
     lines += [_row("", [report["mode"], report["baseline"]["name"]])] if len(columns) > 1 else []

@@ -1,4 +1,4 @@
-"""LoCoMo (snap-research/locomo, `locomo10.json`): long conversations of two people, questions with the turns that answer them."""
+"""LoCoMo (snap-research/locomo, `locomo10.json`): long conversations of two people, and questions with the turns that answer them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,10 @@ _DATE = "%I:%M %p on %d %B, %Y"
 
 
 def load(path: Path) -> list[DatasetConversation]:
-    """Every conversation of the file. Questions whose evidence names no turn of it are left out: nothing could find them."""
+    """Every conversation of the file.
+
+    Questions whose evidence names no turn of it are left out, because nothing could find them.
+    """
     data = read_json(path)
     if not isinstance(data, list):
         raise dataset_error(path, "a list of conversations was expected")

@@ -1,7 +1,7 @@
-"""LongMemEval: each question has a haystack of sessions of its own. Reads the official JSON, the lite lines and pools.
+"""LongMemEval: each question has its own haystack of sessions. Reads the official JSON, the lite lines and pools.
 
-The lite format has one JSON object per line, and of every session a single text. A pool is one JSON object: sessions of both
-roles, and many questions asked of all of them. Figures on either are no LongMemEval figures.
+The lite format has one JSON object per line, and a single text per session. A pool is one JSON object: sessions of both
+roles, and many questions asked of all of them. Figures on either are not LongMemEval figures.
 """
 
 import re
@@ -26,11 +26,11 @@ __all__ = ["load", "load_distractors"]
 _WEEKDAY = re.compile(r"(?<!\s)\s*+\(\w+\)\s*+")
 _DATE = "%Y/%m/%d %H:%M"
 _ABSTENTION = "_abs"
-"""Marks questions that nothing answers; the benchmark's own retrieval measure leaves them out too."""
+"""Marks unanswerable questions; the benchmark's own retrieval measure also leaves them out."""
 
 
 def load(path: Path) -> list[DatasetConversation]:
-    """One conversation per question, in the order of the file; of a pool, one with all its questions."""
+    """One conversation per question, in the order of the file; for a pool, one with all its questions."""
     data = read_lines(path) if path.suffix == ".jsonl" else read_json(path)
     items = [data] if isinstance(data, dict) and "questions" in data else data
     if not isinstance(items, list):
@@ -105,7 +105,7 @@ def _official_sessions(item: Mapping[str, Any]) -> Iterator[SessionOfTurns]:
     columns = item["haystack_session_ids"], item["haystack_dates"], item["haystack_sessions"]
     seen: set[str] = set()
     for key, date, said in zip(*columns, strict=True):
-        # A few haystacks hold a session twice; a store would take it once.
+        # A few haystacks have a session twice; a store would take it once.
         if key not in seen:
             seen.add(key)
             turns = (DatasetTurn(f"{key}#{i}", turn["role"], turn["content"]) for i, turn in enumerate(said))

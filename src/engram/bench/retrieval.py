@@ -1,4 +1,4 @@
-"""How well the store finds: a data set's conversations go in as ledger events, its questions are asked, the ranking is measured."""
+"""Measures how well the store finds: a data set's conversations become ledger events, and the rankings for its questions are measured."""
 
 import math
 import sys
@@ -17,11 +17,11 @@ from engram.store.protocol import Progress
 from engram.text.tokens import query_terms, tokens
 
 K1, B = 1.2, 0.75
-"""The customary values, which SQLite's FTS5 uses, too."""
+"""The customary values, also used by SQLite's FTS5."""
 
 
 class Bm25:
-    """An inverted index over the turns of one conversation, who spoke and what, by the terms of the store's own index."""
+    """An inverted index over the turns of one conversation, by speaker and text, with the terms of the store's own index."""
 
     def __init__(self, conversation: DatasetConversation) -> None:
         turns = [turn for session in conversation.sessions for turn in session.turns]
@@ -31,7 +31,7 @@ class Bm25:
         self._postings: Mapping[str, Sequence[tuple[int, int]]] = _postings(counts)
 
     def ranking(self, question: str, depth: int) -> list[str]:
-        """The keys of the best turns, best first; equal ones in the order they were said."""
+        """The keys of the best turns, best first; ties in the order of the conversation."""
         scores = self.scores(question)
         return sorted((key for key in self._keys if key in scores), key=lambda key: -scores[key])[:depth]
 
@@ -60,23 +60,23 @@ CUTOFFS = (5, 10)
 
 
 def any_hit(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
-    """1 when one wanted key is among the first."""
+    """1 if one wanted key is among the first."""
     return float(not set(wanted).isdisjoint(ranking[:cut]))
 
 
 def all_hit(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
-    """1 when every wanted key is among the first."""
+    """1 if every wanted key is among the first."""
     return float(set(wanted).issubset(ranking[:cut]))
 
 
 def fraction(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
-    """The share of the wanted keys that is among the first."""
+    """The share of the wanted keys among the first."""
     keys = set(wanted)
     return len(keys.intersection(ranking[:cut])) / len(keys) if keys else 0.0
 
 
 def ndcg(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
-    """Discounted gain of the first, against the best order there could be."""
+    """Discounted gain of the first, relative to the best possible order."""
     keys = set(wanted)
     gain = sum(_discount(place) for place, key in enumerate(ranking[:cut]) if key in keys)
     ideal = sum(_discount(place) for place in range(min(cut, len(keys))))
@@ -84,7 +84,7 @@ def ndcg(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
 
 
 def reciprocal_rank(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
-    """One divided by the place of the first wanted key; 0 when none is among the first."""
+    """One divided by the rank of the first wanted key; 0 if none is among the first."""
     keys = set(wanted)
     return next((1 / place for place, key in enumerate(ranking[:cut], 1) if key in keys), 0.0)
 
@@ -105,7 +105,7 @@ class Tally:
     _values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def add(self, category: str, ranking: Sequence[str], wanted: Sequence[str], level: str = "") -> None:
-        """Count one question; `level` (such as "session") sets measures of another ranking apart."""
+        """Count one question; `level` (such as "session") separates measures of another ranking."""
         prefix = f"{level} " if level else ""
         for cut in CUTOFFS:
             for name, measure in (("any", any_hit), ("all", all_hit), ("fraction", fraction)):
@@ -137,7 +137,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 DEPTH = 50
-"""Hits asked for: enough that ten sessions can be told apart."""
+"""Number of hits requested: enough to distinguish ten sessions."""
 ADD_BATCH_SIZE = 2_000
 BASELINES = {"bm25": Bm25}
 """Rankings that can be measured next to the store's, over the same turns with the same questions."""
@@ -145,13 +145,13 @@ BASELINES = {"bm25": Bm25}
 
 @dataclass(frozen=True, slots=True)
 class BenchQuestion:
-    """How the questions are asked."""
+    """Options for asking the questions."""
 
     mode: str = "hybrid"
     fusion: str | None = None
     limit: int | None = None
     by_turn: bool = True
-    """Whether the data set names turns; else sessions are what is to be found."""
+    """Whether the data set names turns; otherwise sessions are the targets."""
     baseline: str | None = None
 
     def __post_init__(self) -> None:
@@ -165,9 +165,9 @@ def measure(
     progress: Progress = lambda *_: None,
     url: str | None = None,
 ) -> dict[str, Any]:
-    """Ask every question of its own conversation; the measures, by category too, with latency and memory.
+    """Ask every question of its own conversation. Returns the measures, also by category, with latency and memory.
 
-    With a `url` each conversation is a tenant of that server while it lasts.
+    With a `url`, each conversation is a temporary tenant of that server.
     """
     tally, plain = Tally(), Tally()
     latencies: list[float] = []
@@ -208,7 +208,10 @@ def _open_tenant(url: str | None) -> Iterator[Engram]:
 
 
 def fill(mem: Engram, conversation: DatasetConversation) -> None:
-    """Only what a real user's store would hold is indexed: who spoke, what, when. The data set's keys ride as metadata."""
+    """Index only what a real user's store would have: speaker, text and time.
+
+    The data set's keys are stored as metadata.
+    """
     for number, session in enumerate(conversation.sessions):
         turns = [
             {"role": turn.speaker, "content": turn.text, "at": turn.at or session.at, "metadata": {"key": turn.key}}
@@ -246,7 +249,7 @@ def _count(
 
 
 def _by_category(tally: Tally, asking: BenchQuestion) -> dict[str, dict[str, float]]:
-    """What each kind of data set is judged by, for every category: turns by share and any-hit, sessions by all-hit and any-hit."""
+    """The measures of each kind of data set, by category: turns by share and any-hit, sessions by all-hit and any-hit."""
     shown = {
         name: tally.by_category(name) for name in (("fraction@10", "any@10") if asking.by_turn else ("all@5", "any@5"))
     }

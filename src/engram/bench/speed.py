@@ -1,4 +1,4 @@
-"""How fast the store is, each figure beside its floor measured in the same run."""
+"""Measures how fast the store is, each figure next to its floor measured in the same run."""
 
 import os
 import random
@@ -20,14 +20,14 @@ from engram.model.errors import InvalidInput
 from engram.store.protocol import Progress
 
 VOCABULARY_SIZE = 20_000
-"""How many different words there are."""
+"""Number of distinct words."""
 SCOPES = ("global", "user", "project:acme", "project:acme/api", "project:beta")
 TYPES = ("factual", "behavioral", "procedural", "preference", "convention")
 _ANNOUNCES_A_SECRET = frozenset(
     ("backup", "codes", "crypto", "key", "keys", "ledger", "login", "mnemonic", "password", "passwords", "phrase", "pin",
      "secret", "secrets", "seed", "token", "tokens", "wallet")
 )  # fmt: skip
-"""Before random words each of these now and then reads like a password or a recovery phrase, which no store takes."""
+"""Words that, before random words, sometimes read like a password or a recovery phrase, which no store accepts."""
 
 
 def statements(count: int, seed: int = 1) -> Iterator[str]:
@@ -40,7 +40,7 @@ def statements(count: int, seed: int = 1) -> Iterator[str]:
 
 
 def memories(count: int, seed: int = 1) -> Iterator[dict[str, str]]:
-    """The same as `add_batch` takes them, over a few scopes and types."""
+    """The statements as `add_batch` takes them, over a few scopes and types."""
     for number, statement in enumerate(statements(count, seed)):
         yield {
             "statement": statement,
@@ -50,7 +50,7 @@ def memories(count: int, seed: int = 1) -> Iterator[dict[str, str]]:
 
 
 def questions(count: int, population: int, seed: int = 2) -> list[str]:
-    """Questions made of six words of some memory each."""
+    """Questions made of six words of a memory each."""
     rng = random.Random(seed)
     wanted = sorted(rng.sample(range(population), min(count, population)))
     asked, pick = [], iter(wanted)
@@ -117,7 +117,7 @@ def _measure(folder: Path, count: int, cold: bool, progress: Progress) -> dict[s
 def fill(
     mem: Engram, count: int, progress: Progress, corpus: Callable[[int], Iterable[dict[str, str]]] = memories
 ) -> Figure:
-    """Add so many memories in large batches; how many a second."""
+    """Add the memories in large batches. Returns how many are added per second."""
     batch: list[dict[str, str]] = []
     done, seconds = 0, 0.0
     for item in corpus(count):
@@ -136,7 +136,7 @@ def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
     for question in asked[:5]:
         mem.recall(question, scope=SCOPE)
     recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPE), ROUNDS)
-    rss = floors.peak_memory()  # before the floor takes a matrix of its own
+    rss = floors.peak_memory()  # before the floor allocates its own matrix
     assert mem.home is not None, "measured on a store of files"
     floor = floors.search_floor(count, mem.home.index / "index.db", _prune_queries(mem, asked))
     recall_p50 = floors.percentile(recall, 0.5)
@@ -177,9 +177,9 @@ def _rebuild(mem: Engram, progress: Progress) -> Figure:
 
 
 def _cold(folder: Path) -> list[Figure]:
-    """Whole processes, as a person at a shell or a hook pays for them."""
+    """Time whole processes, as a person at a shell or a hook pays for them."""
     env = {**os.environ, "ENGRAM_HOME": str(folder / "home"), "ENGRAM_CACHE": str(folder / "cache")}
-    # An installed package has its byte code; a checkout gets it with the first run, unless this forbids it.
+    # An installed package has its byte code; a checkout creates it with the first run, unless this prevents it.
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     env.pop("ENGRAM_URL", None)
     bare = floors.start_floor()

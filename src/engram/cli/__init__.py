@@ -1,1 +1,1 @@
-"""The command line: thin verbs over the client. stdout is data, stderr is talk."""
+"""The command line: thin verbs over the client. Data goes to stdout, messages to stderr."""

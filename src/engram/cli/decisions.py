@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from engram.review.bulk import BulkDecision
 
 MAX_LISTED_MEMORIES = 20
-"""Memories that a preview or a report lists; JSON has all of them."""
+"""Maximum memories that a preview or a report lists; JSON has all of them."""
 MAX_NAMED_MEMORIES = 5
-"""Memories named of those that share a reason."""
+"""Maximum memories named for each reason."""
 _OPS = {
     "approve": ("promoted", "green"),
     "autopromote": ("promoted", "green"),
@@ -39,7 +39,7 @@ def preview(surface: Surface, heading: str, memories: Sequence[Memory]) -> None:
 
 
 def confirm_reworded(surface: Surface, mem: "Engram", memory: Memory, verb: str) -> bool:
-    """Show a person what a memory says, and ask, where anyone else has reworded it since it was stored; else True."""
+    """Show a memory that anyone else has reworded and ask for confirmation; True if no question is needed."""
     from engram.cli.display import escape_hidden
     from engram.store.records import is_reworded
 
@@ -53,7 +53,7 @@ def confirm_reworded(surface: Surface, mem: "Engram", memory: Memory, verb: str)
 
 
 def ask_confirmation(surface: Surface, question: str, yes: bool) -> bool:
-    """Whether a person, or --yes, has confirmed what was shown. Raises `InvalidInput` where there is neither."""
+    """Whether a person, or --yes, has confirmed what was shown. Raises `InvalidInput` if there is neither."""
     if not yes and not surface.person:
         raise InvalidInput("Nothing was changed; read the list, then add --yes")
     return yes or surface.confirm(question)
@@ -77,7 +77,7 @@ def report_one(surface: Surface, op: str, memory: Memory) -> None:
 
 
 def report_bulk(surface: Surface, decision: "BulkDecision") -> None:
-    """Print a decision about many memories; exit 1 where some were left."""
+    """Print a decision about many memories; exit 1 if some were left unchanged."""
     surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
     hint_undo(surface, decision)
     if decision.left:
@@ -85,7 +85,7 @@ def report_bulk(surface: Surface, decision: "BulkDecision") -> None:
 
 
 def hint_undo(surface: Surface, decision: "BulkDecision") -> None:
-    """Say how a decision about many memories is undone."""
+    """Print how to undo a decision about many memories."""
     if decision.op == "restore_trust":
         source = line(decision.source)
         surface.hint(f"engram: {source} is trusted again; `engram distrust {source}` takes it out once more")
@@ -94,16 +94,16 @@ def hint_undo(surface: Surface, decision: "BulkDecision") -> None:
 
 
 def draw_bulk(decision: "BulkDecision") -> None:
-    """What was done and what was left, the first of each."""
+    """Print the number of changed and unchanged memories, and the first of each."""
     if decision.source and not decision.done and not decision.left:
-        return  # what is said about the source says it all
+        return  # the text about the source is complete
     words, style = _OPS.get(decision.op, (decision.op, "green"))
     draw_some(words, style, decision.done)
     draw_left("still wait" if decision.op == "autopromote" else "left as they are", decision.left)
 
 
 def draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
-    """How many memories something was, or would be, done to, and the first of them."""
+    """Print how many memories are, or would be, changed, and the first of them."""
     display.lines([(f"{words} {len(memories):,}", f"bold {style}")])
     for memory in memories[:MAX_LISTED_MEMORIES]:
         display.lines([(f"  {line(memory.id)}", "cyan"), f"  {memory.status}  {line(memory.statement, 160)}"])
@@ -112,7 +112,7 @@ def draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
 
 
 def draw_left(words: str, left: Mapping[str, str]) -> None:
-    """The memories that were not changed, by reason, the most frequent first; of each reason the first few."""
+    """Print the unchanged memories by reason, the most frequent first, with the first few of each."""
     if not left:
         return
     display.lines([(f"{words} {len(left):,}", "bright_black")])

@@ -1,4 +1,7 @@
-"""`engram demo`: a memory's whole life in a few seconds, on a store that is thrown away. Every line printed is a real answer."""
+"""`engram demo`: the whole life of a memory in a few seconds, on a temporary store.
+
+Every line printed is a real answer.
+"""
 
 import tempfile
 import time
@@ -43,12 +46,12 @@ NEXT_COMMANDS = (
 
 @dataclass(slots=True)
 class Clock:
-    """A clock that the demo moves forward by hand."""
+    """A clock that the demo moves forward."""
 
     now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
 
     def __call__(self) -> datetime:
-        """The time it shows; each look takes a second, so that no two decisions fall together."""
+        """The current time. Each call adds a second, so that no two decisions have the same time."""
         self.now += timedelta(seconds=1)
         return self.now
 
@@ -65,7 +68,7 @@ class Demo:
     account: list[dict[str, Any]] = field(default_factory=list)
 
     def scene(self, title: str, words: str) -> None:
-        """Announce what comes."""
+        """Print the heading of a scene."""
         self.account.append({"scene": title, "steps": []})
         if self.surface.as_json:
             return
@@ -76,21 +79,21 @@ class Demo:
         display.lines([(words, "italic bright_black")], [""])
 
     def step(self, command: str, data: Any, draw: Callable[[], None]) -> None:
-        """One call: how it is typed, and its answer."""
+        """Print one call as it is typed, and its answer."""
         self.account[-1]["steps"].append({"command": command, "answer": plain(data)})
         if not self.surface.as_json:
             display.lines([("$ ", "bright_black"), (command, "bold")])
             draw()
 
     def note(self, text: str) -> None:
-        """A remark."""
+        """Print a remark."""
         if not self.surface.as_json:
             display.lines([(text, "italic bright_black")])
 
     # -- the scenes
 
     def show_learning(self) -> None:
-        """Learning, with the gates at work."""
+        """Show learning, with the gates at work."""
         self.scene("taught", "An agent learns from its work. Gates look at every proposal and give their reason.")
         for kind, text in LESSONS:
             found = self.learn(text, kind)
@@ -100,7 +103,7 @@ class Demo:
         self.learn("The vault answers to the token ghp_" + "4kQz9Lw2Xr7Vn1Tb8Jc5Md3Hs6Fg0Py2Aw9E", "factual")
 
     def learn(self, text: str, kind: str) -> Any:
-        """One proposal."""
+        """Learn one statement."""
         found = self.mem.learn(text, type=kind, scope=SCOPE)
         self.step(
             f'engram learn "{text[:44]}…" --type {kind}',
@@ -110,7 +113,7 @@ class Demo:
         return found
 
     def show_recall(self) -> None:
-        """Asking, and the account of a score."""
+        """Show a question, and the explanation of a score."""
         self.scene(
             "recalled",
             "A question finds them again, and every score can be taken apart. What only comes close is marked so.",
@@ -131,7 +134,7 @@ class Demo:
         )
 
     def show_injection(self) -> None:
-        """A session: injection, ledger, rating."""
+        """Show a session: injection, ledger, rating."""
         self.scene("injected and rated", "A session begins with what the agent should know, inside a token budget.")
         task = "deploy the payment service to production"
         with self.mem.session(task, scope=SCOPE, budget=400) as session:
@@ -147,7 +150,7 @@ class Demo:
             self.rate(session, "factual", "negative")
 
     def rate(self, session: "SessionHandle", kind: str, signal: str) -> None:
-        """One rating, and what it did."""
+        """Rate a memory, and print the effect."""
         before = self.mem.get(self.ids[kind])
         after = session.feedback(before.id, signal)
         changes = views.changed_fields(before, after)
@@ -158,7 +161,7 @@ class Demo:
         )
 
     def show_fading(self) -> None:
-        """Time passes."""
+        """Show how memories fade over time."""
         self.scene("fading", "Time is the only thing that moves here. What is not used fades; nobody has to run a job.")
         memories = [self.mem.get(self.ids[kind]) for kind, _ in LESSONS]
         start = self.clock.now
@@ -184,7 +187,7 @@ class Demo:
         self.show_dormant_recall()
 
     def show_dormant_recall(self) -> None:
-        """What sank is not pushed on anyone, and still answers."""
+        """Show that a dormant memory is not injected but can still be recalled."""
         task = "check when the nightly export runs"
         injected = self.mem.inject(task, scope=SCOPE)
         passed_over = [(item.id, item.reason) for item in injected.left_out]
@@ -200,7 +203,7 @@ class Demo:
         )
 
     def show_conflict(self) -> None:
-        """A conflict, and a person's decision."""
+        """Show a conflict, and a person's decision."""
         self.scene(
             "contradicted and reviewed", "What contradicts is never overwritten: both are kept until someone decides."
         )
@@ -221,7 +224,7 @@ class Demo:
             )
 
     def show_edit_and_undo(self) -> None:
-        """The file is the memory."""
+        """Show that editing the file changes the memory, and how to undo it."""
         self.scene(
             "edited by hand, and undone",
             "A memory is a file. Edit it with anything; what you write wins, and is journaled.",
@@ -250,7 +253,7 @@ class Demo:
         )
 
     def show_purge(self) -> None:
-        """Gone, and proven so."""
+        """Show a purge, and the proof of it."""
         self.scene(
             "forgotten for good",
             "`forget` retires and can be undone. `--purge` destroys every byte, then looks for what is left.",
@@ -262,7 +265,7 @@ class Demo:
         self.step(f"engram forget {target} --purge", proof, lambda: draw_proof(proof))
 
     def end(self) -> None:
-        """What to type next."""
+        """Print what to type next."""
         if self.surface.as_json:
             self.surface.json(self.account)
             return

@@ -1,6 +1,6 @@
 """Output for people: with rich on a terminal, as plain aligned text everywhere else.
 
-Text of memories reaches rich only as `Text`, never as markup, and with its control characters escaped.
+Text from memories reaches rich only as `Text`, never as markup, and with control characters escaped.
 """
 
 import sys
@@ -59,7 +59,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table. The one that `grows` takes the room that is left and wraps."""
+    """One column of a table. The column with `grows` takes the remaining width and wraps."""
 
     name: str
     style: str = ""
@@ -85,12 +85,15 @@ def state_style(state: str) -> str:
 
 
 def write(text: str = "") -> None:
-    """One line of data."""
+    """Print one line of data."""
     sys.stdout.write(text + "\n")
 
 
 def table(headings: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Rows under their headings, nothing without rows. Where the last heading is a name alone, its column grows."""
+    """Print rows under their headings, or nothing without rows.
+
+    If the last heading is a plain name, its column grows.
+    """
     if not rows:
         return
     columns = [one if isinstance(one, Column) else Column(one, grows=one is headings[-1]) for one in headings]
@@ -131,7 +134,7 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> No
 
 
 def lines(*rows: Sequence[Cell]) -> None:
-    """Lines made of styled pieces."""
+    """Print lines made of styled pieces."""
     if not on_terminal():
         for row in rows:
             write("".join(escape_hidden(_words(cell)) for cell in row).rstrip())
@@ -141,18 +144,18 @@ def lines(*rows: Sequence[Cell]) -> None:
     target = console()
     for row in rows:
         text = _join_cells(row)
-        # What wraps goes on below its own beginning.
+        # Wrapped text continues below its own start.
         indent = len(text.plain) - len(text.plain.lstrip(" "))
         target.print(Padding(text[indent:], (0, 0, 0, indent), expand=False) if indent < len(text) else text)
 
 
 def block(text: str) -> None:
-    """A text for a prompt, line by line; on a terminal its headings stand out."""
+    """Print a text for a prompt, line by line, with its headings highlighted on a terminal."""
     lines(*[[(row, "bold" if row.startswith("#") else "")] for row in text.rstrip("\n").splitlines()])
 
 
 def fields(pairs: Sequence[tuple[str, Cell]]) -> None:
-    """Names and values, aligned; what has no value is left out."""
+    """Print names and values, aligned, without empty values."""
     kept = [(name, value) for name, value in pairs if _words(value)]
     width = max((len(name) for name, _ in kept), default=0)
     if not on_terminal():
@@ -165,7 +168,7 @@ def fields(pairs: Sequence[tuple[str, Cell]]) -> None:
 
 
 def entry(number: str, text: str, remarks: Sequence[Cell], aside: str = "") -> None:
-    """A numbered statement with remarks below it and something to the right; only for terminals."""
+    """Print a numbered statement with remarks below it and something to the right; only for terminals."""
     from rich.table import Table
     from rich.text import Text
 
@@ -187,7 +190,7 @@ def bar(value: float, size: int = 5) -> str:
 
 
 def rule(title: str) -> None:
-    """A heading across the terminal; a plain heading elsewhere."""
+    """Print a heading across the terminal, or a plain heading elsewhere."""
     if on_terminal():
         from rich.rule import Rule
 
@@ -254,7 +257,7 @@ def line(text: str, width: int = 0) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """How long ago, as people say it."""
+    """How long ago, in words."""
     if moment is None:
         return "never"
     seconds = (now - moment).total_seconds()
@@ -264,7 +267,7 @@ def ago(moment: datetime | None, now: datetime) -> str:
 
 
 def age(moment: datetime | None, now: datetime) -> str:
-    """How old, in as few characters as a table has: `now`, `5m`, `3h`, `12d`, `2y`."""
+    """The age in the few characters of a table cell: `now`, `5m`, `3h`, `12d`, `2y`."""
     if moment is None:
         return ""
     seconds = max(0.0, (now - moment).total_seconds())
@@ -289,19 +292,19 @@ _zone: tzinfo = SYSTEM
 
 
 def show_in(zone: tzinfo) -> None:
-    """Print times in this zone from now on: that of the open store."""
+    """Print times in this zone from now on, the zone of the open store."""
     global _zone
     _zone = zone
 
 
 def moment(value: datetime | None) -> str:
-    """A time in the store's zone, or in its own where it has one: a window is in the zone the question was read in."""
+    """A time in the store's zone, or in its own if it has one, because a window is in the zone of its question."""
     return "" if value is None else in_zone(value, _zone).strftime("%Y-%m-%d %H:%M")
 
 
 @contextmanager
 def late_progress(what: str) -> "Iterator[Progress]":
-    """The same as `progress`, but the bar appears with the first report: most calls have nothing to report."""
+    """Like `progress`, but the bar appears with the first report, because most calls report nothing."""
     with ExitStack() as later:
         told: list[Progress] = []
 

@@ -1,4 +1,4 @@
-"""The walk through the review queue at a terminal: one item, one key, one decision, and a memory in the person's own editor."""
+"""Interactive review at a terminal: one item, one key, one decision; memories are edited in the person's own editor."""
 
 import contextlib
 import os
@@ -31,7 +31,10 @@ _HINT = "# Change what this memory says, save and leave the editor. Leave it unc
 
 
 def edit_fields(surface: Surface, memory: Memory) -> dict[str, Any]:
-    """The fields that the person changed; {} for none. Raises `InvalidInput` where the text cannot be read, and says where it is."""
+    """The fields that the person changed; {} for none.
+
+    Raises `InvalidInput`, with the position, if the text cannot be read.
+    """
     if not os.environ.get("VISUAL") and not os.environ.get("EDITOR"):
         statement = surface.ask(f"  It says: {memory.statement}\n  Instead: ")
         return {"statement": statement} if statement else {}
@@ -79,9 +82,9 @@ END = ("\x04", "\x1a")
 """Keys that end the input: Ctrl-D, and Ctrl-Z where it does not suspend."""
 _MAX_CHARACTER_BYTES = 4
 _SIGNAL_CHECK_SECONDS = 0.5
-"""Seconds after which a wait for a key looks for signals."""
+"""Seconds after which a wait for a key checks for signals."""
 _KEY_REST_SECONDS = 0.05
-"""Seconds in which the rest of an arrow key arrives."""
+"""Seconds within which the rest of an arrow key arrives."""
 
 
 def can_read_keys() -> bool:
@@ -98,13 +101,14 @@ def can_read_keys() -> bool:
 
 
 def read_key(ask: Callable[[], None]) -> str | None:
-    """The key that answers a question, lower case; "" for one that is no character, None at the end of the input.
+    """The key that answers a question, in lower case; "" for a key that is not a character, None at the end of the input.
 
-    What was typed before the question is dropped: nobody decides about what they have not seen. The terminal is put back however this ends: an interrupt, a signal to terminate, a terminal that went away.
+    Input typed before the question is dropped, so that nobody decides about something they have not seen. The terminal
+    is always restored: after an interrupt, a signal to terminate, or a terminal that disappeared.
     """
     with _cbreak_mode() as descriptor:
         ask()
-        # A signal that comes just before a read begins is handled only when it returns, so that none waits for long.
+        # A signal just before a read begins is handled only when the read returns, so no read waits for long.
         while not select.select([descriptor], [], [], _SIGNAL_CHECK_SECONDS)[0]:
             pass
         pressed = os.read(descriptor, 1)
@@ -126,7 +130,7 @@ def _is_whole(pressed: bytes) -> bool:
 
 
 def _drop_rest(descriptor: int) -> None:
-    """Drop what an arrow or function key sends after Escape; its letters are no decisions."""
+    """Drop what an arrow or function key sends after Escape; its letters are not decisions."""
     while select.select([descriptor], [], [], _KEY_REST_SECONDS)[0] and os.read(descriptor, 32):
         pass
 
@@ -150,7 +154,7 @@ def _cbreak_mode() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _exit_on_signals() -> Iterator[None]:
-    """Turn signals that would end the process at once into `SystemExit`, so that the terminal is put back."""
+    """Turn signals that would end the process at once into `SystemExit`, so that the terminal is restored."""
 
     def leave(number: int, _frame: Any) -> None:
         raise SystemExit(128 + number)
@@ -174,10 +178,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "candidate": {"p": "approve", "e": "edit", "r": "reject", "m": "merge", "t": "separate"},
     "retirement": {"t": "retire", "k": "reinforce"},
 }
-"""The keys for what a memory can wait as."""
+"""The keys for each reason for which a memory can wait."""
 OTHERS = {"l": "later", "u": "undo", "q": "quit"}
 _SAME_KEY = {"candidate": {"a": "p"}}
-"""Further keys with the same meaning; everywhere `s` is `l`."""
+"""Further keys with the same meaning; `s` always means `l`."""
 _WORDS = {
     "new": "new",
     "old": "old",
@@ -205,16 +209,16 @@ _DONE = {
 }
 _FORGET_DONE = {"approve": "retired", "reject": "kept"}
 CONTEXT_LINES = 3
-"""Lines of a memory's context that the walk shows; `engram show` has all of it."""
+"""Lines of a memory's context that the review shows; `engram show` has all of it."""
 _REPEATING_ACTIONS = ("edit", "separate")
-"""Steps after which the item is asked about again."""
+"""Actions after which the review asks about the item again."""
 _INCOMPLETE_MESSAGES = {"merge": "nothing merged", "edit": "nothing edited", "separate": "nothing taken out"}
-"""What is said where the person has not said enough for a decision."""
+"""The message if the person's input is not enough for a decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewStep:
-    """Something that was done in a walk: to which item, to which memory, and the number of the journal's entry."""
+    """A completed step of a review: its item, its memory, and the number of the journal's entry."""
 
     item: "ReviewItem"
     action: str
@@ -224,16 +228,16 @@ class ReviewStep:
 
 @dataclass(slots=True)
 class ReviewLoop:
-    """One person, going through what waits."""
+    """Guides one person through everything that waits for review."""
 
     surface: Surface
     mem: "Engram"
     steps: list[ReviewStep] = field(default_factory=list)
     undone: list[int] = field(default_factory=list)
-    """The numbers of the journal's entries that this walk's undos, and what they undid, have."""
+    """The journal numbers of this review's undos, and of the steps that they reverted."""
 
     def run(self, waiting: "list[ReviewItem]", more: int) -> None:
-        """Show each item and carry out what the person chooses; `more` wait beyond these."""
+        """Show each item and carry out the person's choice; `more` items wait beyond these."""
         number = 0
         while number < len(waiting):
             item = waiting[number]
@@ -260,17 +264,17 @@ class ReviewLoop:
         try:
             return self.mem.review.provenance(item.memory.id)
         except EngramError:
-            return None  # somebody has purged it meanwhile; the decision says so
+            return None  # purged in the meantime; the decision reports it
 
     def _reread(self, waiting: "list[ReviewItem]", number: int) -> "list[ReviewItem]":
-        """The items, the one at a place as it is now; without it, if it no longer waits."""
+        """The items, with the one at a position reloaded, or removed if it no longer waits."""
         item = waiting[number]
         found = [one for one in self.mem.review.queue(None, about=item.memory.id) if one.memory.id == item.memory.id]
         found.sort(key=lambda one: one.waits_as != item.waits_as)
         return [*waiting[:number], *found[:1], *waiting[number + 1 :]]
 
     def _insert_separated(self, waiting: "list[ReviewItem]", number: int) -> "list[ReviewItem]":
-        """The items, with what was just taken out of the one at a place after it."""
+        """The items, with the memory just separated from the one at a position inserted after it."""
         taken = self.mem.review.queue(1, about=self.steps[-1].memory_id)
         return [*waiting[: number + 1], *taken, *waiting[number + 1 :]]
 
@@ -290,7 +294,7 @@ class ReviewLoop:
                 return OTHERS[letter]
 
     def _letter(self) -> str:
-        """The key that was pressed, or the first letter of a line; at the end of the input, quit."""
+        """The pressed key, or the first letter of a line; quit at the end of the input."""
         if can_read_keys():
             key = read_key(lambda: self.surface.prompt("  > "))
             self.surface.prompt(f"{key if key and key.isprintable() else ''}\n")
@@ -299,7 +303,7 @@ class ReviewLoop:
         return "q" if answer is None else answer.lower()[:1] or "l"
 
     def _carry_out(self, item: "ReviewItem", action: str) -> bool:
-        """Whether the person may go on to the next item; where nothing was decided, that is said and the item asked about again."""
+        """Whether to go on to the next item. If nothing was decided, print why and ask about the item again."""
         try:
             memory = self._apply_action(item, action)
         except EngramError as error:
@@ -319,7 +323,7 @@ class ReviewLoop:
         return last_decision(self.mem.store.history(memory_id)).seq
 
     def _apply_action(self, item: "ReviewItem", action: str) -> Memory | None:
-        """Carry out one decision; None where the person has not said enough for it."""
+        """Carry out one decision; None if the person's input is not enough for it."""
         review, actor, ref, shown = self.mem.review, self.surface.actor, item.memory.id, _memories(item)
         if action == "edit":
             return self._edit(item.memory)
@@ -377,7 +381,7 @@ class ReviewLoop:
         return self.mem.review.merge(refs, statement, actor=self.surface.actor, shown=[memory, *shown])
 
     def _separate(self, item: "ReviewItem") -> Memory | None:
-        """The candidate that a retelling becomes; the person is asked which, where there are several."""
+        """The candidate made from a retelling; if there are several, ask the person which."""
         from engram.review.amendment import group_retellings
 
         typed: str | None = "1"
@@ -396,7 +400,7 @@ class ReviewLoop:
         return after if self._last_seq(memory.id) != before else None
 
     def _undo(self, waiting: "list[ReviewItem]", number: int) -> "tuple[list[ReviewItem], int]":
-        """Undo the last step of this walk, and return to its item as it is then."""
+        """Undo the last step of this review, and return to its item in its current state."""
         from engram.review.undo import undo_decisions
 
         if not self.steps:
@@ -424,7 +428,7 @@ class ReviewLoop:
 
 
 def _find_position(waiting: "list[ReviewItem]", item: "ReviewItem") -> int | None:
-    """Where an item is among those that wait, even if it waits as something else since."""
+    """The position of an item among those that wait, even if it now waits for another reason."""
     found = [place for place, one in enumerate(waiting) if one.memory.id == item.memory.id]
     found.sort(key=lambda place: waiting[place].waits_as != item.waits_as)
     return found[0] if found else None
@@ -436,7 +440,7 @@ def _memories(item: "ReviewItem") -> list[Memory]:
 
 
 def _actions(item: "ReviewItem") -> dict[str, str]:
-    """What can be decided about an item, by its key."""
+    """The possible decisions about an item, by key."""
     has_retellings = any(evidence.retelling is not None for evidence in item.memory.evidence)
     return {
         letter: action for letter, action in CHOICES[item.waits_as].items() if action != "separate" or has_retellings
@@ -470,7 +474,7 @@ def _draw_one(label: str, memory: Memory, now: datetime) -> None:
 
 
 def _detail_fields(memory: Memory) -> "list[tuple[str, str]]":
-    """What else a memory says, and for how long: it is decided about as well."""
+    """The other details and the validity of a memory, which are part of the decision."""
     since, until = (moment(at) if at is not None else "" for at in (memory.valid_from, memory.valid_until))
     context = "\n".join(memory.context.splitlines()[:CONTEXT_LINES])
     told = [
@@ -488,7 +492,7 @@ def _detail_fields(memory: Memory) -> "list[tuple[str, str]]":
 
 
 def draw_provenance(found: "Provenance", indent: str = "", without: str = "") -> None:
-    """Where a memory comes from, its duplicates and contradictions but one that is shown already, and why the gates let it through."""
+    """Print the origin of a memory, its duplicates, the contradictions not shown yet, and why it passed the gates."""
     display.lines([(f"{indent}tier {found.tier} · kind {found.kind}", "bright_black")])
     for quote in found.quotes:
         said = f"{quote.role} in {line(quote.session)}, {moment(quote.at)}"
@@ -504,7 +508,7 @@ def draw_provenance(found: "Provenance", indent: str = "", without: str = "") ->
 
 
 def draw_retellings(found: Sequence["NumberedRetelling"], indent: str = "") -> None:
-    """What was said later and taken for the same, with the number that `separate` takes."""
+    """Print later statements that were taken for the same, with the number that `separate` takes."""
     for one in found:
         where = ", ".join(filter(None, (f"in {line(one.session)}" if one.session else "", moment(one.at))))
         told = f"{indent}{one.number} also told as “{line(one.statement)}”"

@@ -1,4 +1,4 @@
-"""`engram`: reads the command line by the declaration of its verb, and imports that verb alone; most of a cold start is what it does not load."""
+"""`engram`: parses the command line by the declaration of its verb, and imports only that verb, for a fast cold start."""
 
 import gc
 import os
@@ -39,16 +39,16 @@ class Parameter:
 
     @property
     def is_always_passed_on(self) -> bool:
-        """Whether the verb is given the default, because the command line alone has it."""
+        """Whether the default is always passed to the verb, because only the command line has it."""
         return self.spec.default not in (SAME, REQUIRED, None)
 
     @property
     def variable(self) -> str:
-        """The value of the environment variable that may provide it."""
+        """The value of the environment variable that can provide it."""
         return os.environ.get(self.spec.envvar, "") if self.spec.envvar else ""
 
     def parse(self, word: str) -> Any:
-        """The value of a word. Raises `ValueError` that says what it takes."""
+        """The parsed value of a word. Raises `ValueError` with a description of valid values."""
         try:
             return self.kind.parse(word)
         except WrongValue as error:
@@ -71,11 +71,11 @@ GLOBALS = (
     ),
     Parameter("as_json", Option("--json", help="Answer in JSON."), Flag(), False),
 )
-"""What every verb takes, before or after its name."""
+"""The options of every verb, before or after its name."""
 
 
 class UsageError(Exception):
-    """A command line that cannot be read: what is wrong, and the verb it was meant for ("" for the program)."""
+    """An invalid command line: the problem, and the verb it was meant for ("" for the program)."""
 
     def __init__(self, message: str, path: str) -> None:
         super().__init__(message)
@@ -109,14 +109,14 @@ def read(words: Sequence[str], program: Group) -> tuple[Verb, dict[str, Any]]:
 
 
 class _Reader:
-    """Takes a command line apart, word by word."""
+    """Parses a command line word by word."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words, self.path = list(words), ""
         self.given: dict[str, Any] = {}
 
     def choose(self, group: Group) -> "Verb | Group":
-        """Take the name of a verb off the line, and the global options before it."""
+        """Read the name of a verb and the global options before it."""
         known = _by_name(GLOBALS)
         while self.words and self.words[0].startswith("-"):
             self._take_option(known)
@@ -129,7 +129,7 @@ class _Reader:
         return group.verbs[name]
 
     def values(self, verb: Verb) -> dict[str, Any]:
-        """Read the rest of the line: the values that were given, and the defaults that only the command line has."""
+        """Read the rest of the line: the given values, and the defaults that only the command line has."""
         declared = [*parameters(verb), *GLOBALS]
         loose = self._take_options(_by_name(declared))
         self._take_arguments(loose, [p for p in declared if isinstance(p.spec, Positional)])
@@ -142,7 +142,7 @@ class _Reader:
         return parameter.name in self.given or bool(parameter.variable)
 
     def _take_options(self, known: Mapping[str, Parameter]) -> list[str]:
-        """Take every option off the line; the rest are arguments."""
+        """Remove every option from the line; the rest are arguments."""
         loose: list[str] = []
         while self.words:
             if self.words[0] == "--":
@@ -218,7 +218,7 @@ def _by_name(declared: Sequence[Parameter]) -> dict[str, Parameter]:
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    """A suggestion, where a known name is close to a mistyped one."""
+    """A suggestion if a known name is close to a mistyped one."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, list(known), n=2, cutoff=0.7)
@@ -249,7 +249,7 @@ PROGRAM = Group("A memory for AI agents: plain text you own, found again in mill
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run one command line. Raises SystemExit unless all is well."""
+    """Run one command line. Raises SystemExit unless it succeeds."""
     if "--version" in arguments[:1]:
         arguments = ["version", *arguments[1:]]
     try:
@@ -281,7 +281,10 @@ def find_handler(verb: Verb) -> Callable[..., None]:
 
 
 def _open_closed_streams() -> None:
-    """Started with a stream closed (`<&-`), Python has None there, and the store's next file would take its number."""
+    """Open closed standard streams (`<&-`), which are None in Python.
+
+    Otherwise the store's next file would take their number.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
@@ -294,9 +297,9 @@ def run() -> None:
         # A memory may contain half a character; printing it must not end the program.
         cast(Any, stream).reconfigure(errors="backslashreplace")
     if not LONG_RUNNING_VERBS.intersection(sys.argv[1:3]):
-        # One scan is over before a second thread has started.
+        # A single scan ends before a second thread would have started.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        # Nearly everything that is made while modules load stays; looking for garbage among it is a tenth of a cold start.
+        # Nearly all objects created while modules load stay; garbage collection among them is a tenth of a cold start.
         gc.set_threshold(100_000)
     try:
         try:
@@ -305,7 +308,7 @@ def run() -> None:
             raise SystemExit(130) from None
         finally:
             sys.stdout.flush()
-    except OSError:  # nobody reads what is left to print; an error of a verb was reported before
+    except OSError:  # nobody reads the remaining output; errors of a verb were reported before
         from engram.cli.surface import exit_quietly
 
         exit_quietly()

@@ -1,4 +1,4 @@
-"""Records as JSON data, one shape for every verb; and feedback and facts as the lines that spec 3 prints."""
+"""Records as JSON data, in one shape for every verb; and feedback and facts as the lines that spec 3 prints."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def plain(value: Any) -> Any:
-    """Any record as what JSON can hold."""
+    """Any record as JSON-compatible data."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, float) and not isfinite(value):
@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 
 
 def memory_data(memory: "Memory", now: datetime) -> dict[str, Any]:
-    """A memory with its state now. Keys of other programs (`extra`) appear only where there are any."""
+    """A memory with its current state. Keys of other programs (`extra`) are included only if there are any."""
     data: dict[str, Any] = plain(memory)
     if not memory.extra:
         del data["extra"]
@@ -52,7 +52,7 @@ def memory_data(memory: "Memory", now: datetime) -> dict[str, Any]:
 
 
 def decision_data(decision: "Decision", now: datetime) -> dict[str, Any]:
-    """What became of a write."""
+    """The outcome of a write."""
     return {
         "outcome": decision.outcome.value,
         "gate": decision.gate,
@@ -89,7 +89,7 @@ def _scope_option(decision: "Decision") -> str:
 
 
 def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, Any]:
-    """One answer of a search."""
+    """One search result."""
     data: dict[str, Any] = {
         "id": hit.id,
         "kind": hit.kind,
@@ -110,7 +110,7 @@ def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, A
 
 
 def provenance_data(found: "Provenance") -> dict[str, Any]:
-    """Where a memory comes from, and what speaks for and against it."""
+    """The origin of a memory, and the evidence for and against it."""
     near = found.neighbours
     return {
         "kind": found.kind,
@@ -130,7 +130,7 @@ def _brief(memory: "Memory") -> dict[str, str]:
 
 
 def bulk_data(decision: "BulkDecision", now: datetime) -> dict[str, Any]:
-    """What became of a decision about many memories."""
+    """The outcome of a decision about many memories."""
     return {
         "decision": decision.id,
         "op": decision.op,
@@ -141,7 +141,7 @@ def bulk_data(decision: "BulkDecision", now: datetime) -> dict[str, Any]:
 
 
 def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> dict[str, Any]:
-    """The answer to a question, and what was understood of it."""
+    """The answer to a question, and how the question was interpreted."""
     hits, understood = recall.hits, recall.understood
     data: dict[str, Any] = {
         "question": recall.question,
@@ -197,7 +197,7 @@ def budget_data(trace: "RecallTrace", budget: int) -> dict[str, Any]:
 
 
 def injection_data(injection: "Injection", now: datetime) -> dict[str, Any]:
-    """What a prompt is given."""
+    """What a prompt receives."""
     return {
         "text": injection.text,
         "tokens": injection.tokens,
@@ -223,11 +223,11 @@ def _injected_data(item: "Injected", now: datetime) -> dict[str, Any]:
 
 
 _SHOWN_AS = {"SUPERSEDED": "CREATED"}
-"""Outcomes that spec 3 has another word for: what replaces another memory is new."""
+"""Outcomes for which spec 3 has another word: a memory that replaces another is new."""
 
 
 def decision_lines(decision: "Decision") -> list[str]:
-    """What became of a write: one line, and after DUPLICATE and CONTRADICTION each existing memory in full."""
+    """The outcome of a write: one line, and after DUPLICATE and CONTRADICTION each existing memory in full."""
     outcome = decision.outcome.value
     if outcome == "CONTRADICTION":
         found = [decision.other, *(one.memory for one in decision.related)]
@@ -245,14 +245,14 @@ def _existing(outcome: str, memory: Memory) -> list[str]:
 
 
 def _fields(memory: Memory) -> list[tuple[str, str]]:
-    """Its situation and the parts of its form; the statement of a memory without one."""
+    """Its situation and the parts of its form, or the statement of a memory without one."""
     parts = FORM_PARTS.get(form_name(memory.form), ())
     said = [(part, memory.form.get(part, "")) for part in parts] or [("statement", memory.statement)]
     return [("situation", memory.situation), *said]
 
 
 def form_card(memory: Memory) -> list[str]:
-    """A memory in full, a labelled line for each field that is not empty."""
+    """A memory in full, with a labelled line for each non-empty field."""
     fields = [
         ("type", memory.type),
         *_fields(memory),

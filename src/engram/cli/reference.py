@@ -20,7 +20,7 @@ EPILOGUE = "`engram VERB --help` explains a verb. `engram demo` shows the progra
 
 
 def print_help(request: HelpRequested, program: Group, sections: Mapping[str, Iterable[str]]) -> int:
-    """Print the help that was requested; where a verb is missing, on stderr, as wrong usage. Returns the exit code."""
+    """Print the requested help; if a verb is missing, on stderr as a usage error. Returns the exit code."""
     rows = list(_help_rows(request.path, program, sections))
     if request.missing:
         for row in rows:
@@ -31,7 +31,7 @@ def print_help(request: HelpRequested, program: Group, sections: Mapping[str, It
 
 
 def print_usage_error(error: UsageError) -> None:
-    """Tell a person what is wrong with a command line, and where its help is."""
+    """Report the error in a command line, and where to find help."""
     where = " ".join(["engram", *error.path.split(), "--help"])
     sys.stderr.write(f"engram: {escape_hidden(str(error))}\nTry `{where}`.\n")
 
@@ -67,18 +67,18 @@ def _verb_rows(name: str, verb: Verb) -> Iterator[Row]:
 
 
 def full_help(verb: Verb) -> str:
-    """What the command line says about a verb."""
+    """The full help of a verb."""
     return inspect.cleandoc(verb.help)
 
 
 def summary(found: "Verb | Group") -> str:
-    """The first sentence of what a verb says about itself."""
+    """The first sentence of a verb's help."""
     text = found.help if isinstance(found, Group) else full_help(found)
     return " ".join(text.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
 
 
 def describe_parameters(declared: "Iterator[Parameter] | Sequence[Parameter]") -> Iterator[tuple[str, str, str]]:
-    """Each parameter of a verb: `argument` or `option`, how it is written, its help."""
+    """Each parameter of a verb: `argument` or `option`, its spelling, its help."""
     for parameter in declared:
         spec = parameter.spec
         if isinstance(spec, Positional):

@@ -1,4 +1,4 @@
-"""What every verb shares: the global options, the open store, output, the proof of a person, and the exit code of an error."""
+"""Parts that all verbs share: the global options, the open store, output, proof of a person, and exit codes of errors."""
 
 import os
 import sys
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 DONE, FAILED, USAGE, NOT_FOUND = 0, 1, 2, 3
 """Exit codes."""
 HUMAN = "human"
-"""Who the journal names for what a person decided."""
+"""The actor in the journal for a person's decisions."""
 DEBUG = "ENGRAM_DEBUG"
-"""Set to anything, an unexpected error shows its traceback."""
+"""If set, an unexpected error shows its traceback."""
 
 
 @dataclass(slots=True)
@@ -35,22 +35,22 @@ class Surface:
     as_json: bool = False
     said: set[str] = field(default_factory=set)
     answered: bool = False
-    """Whether JSON was printed already; a program reads one document, not two."""
+    """Whether JSON was already printed; a program reads a single document."""
     _clock: "Callable[[], datetime] | None" = None
 
     @property
     def person(self) -> bool:
-        """Whether a person is at the terminal; nothing else may speak as one."""
+        """Whether a person is at the terminal; nothing else may act as one."""
         return sys.stdin.isatty()
 
     @property
     def actor(self) -> str:
-        """Who the journal names for a change made here."""
+        """The actor in the journal for a change made here."""
         return HUMAN if self.person else "agent"
 
     @property
     def can_draw(self) -> bool:
-        """Whether answers go to a terminal, and may be drawn."""
+        """Whether answers go to a terminal, and may be formatted."""
         return not self.as_json and sys.stdout.isatty()
 
     @contextmanager
@@ -74,14 +74,14 @@ class Surface:
         return self._clock()
 
     def refuse_server(self, why: str) -> None:
-        """Refuse what only a store of files can do, where a server's is asked for."""
+        """Refuse an operation that only a store of files supports, if a server is used."""
         from engram.store.defaults import requested_server
 
         if requested_server(self.home) is not None:
             raise InvalidInput(f"{why}. --home DIR works on a store of files instead of $ENGRAM_URL's")
 
     def answer(self, data: Any, draw: Callable[[], None]) -> None:
-        """Print the answer: as JSON where that was asked for, else drawn."""
+        """Print the answer, as JSON if requested, else formatted."""
         if self.as_json:
             self.json(data)
         else:
@@ -98,44 +98,44 @@ class Surface:
         sys.stdout.write(visible_json(text) + "\n")
 
     def report_failure(self, message: str, code: int) -> None:
-        """Tell a program that reads JSON what went wrong, unless it has its answer."""
+        """Report an error to a program that reads JSON, unless it has its answer."""
         if self.as_json and not self.answered:
             self.json({"error": message, "code": code})
 
     def say(self, text: str) -> None:
-        """A remark to the person, on stderr."""
+        """Print a remark to the person, on stderr."""
         sys.stderr.write(escape_hidden(text) + "\n")
 
     def hint(self, text: str) -> None:
-        """What to do next, for a person; programs that read JSON are spared it."""
+        """Print the next step for a person; omitted if the output is JSON."""
         if text and not self.as_json:
             self.say(text)
 
     def warn(self, warnings: "list[str] | tuple[str, ...]") -> None:
-        """Each warning once."""
+        """Print each warning once."""
         for warning in warnings:
             if warning not in self.said:
                 self.said.add(warning)
                 self.say(f"engram: note: {warning}")
 
     def confirm(self, question: str) -> bool:
-        """Ask a person to confirm; False where there is none."""
+        """Ask a person to confirm; False if there is none."""
         return self.person and (self.ask(f"{question} [y/N]: ") or "").lower() in ("y", "yes")
 
     def prompt(self, text: str) -> None:
-        """Something on stderr, without a new line: a question, or the key that answered it."""
+        """Print a question, or the key that answered it, on stderr without a newline."""
         sys.stderr.write(escape_hidden(text))
         sys.stderr.flush()
 
     def ask(self, question: str) -> str | None:
-        """What a person types in reply to a question; None at the end of the input."""
+        """A person's typed reply to a question; None at the end of the input."""
         self.prompt(question)
         answer = sys.stdin.readline()
         return answer.strip() if answer else None
 
 
 def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
-    """Run a verb with the values of its command line; its errors become one line and an exit code."""
+    """Run a verb with the values of its command line; errors become one line and an exit code."""
     home = given.pop("home")
     surface = Surface(as_json=given.pop("as_json"))
     with report_errors(surface):
@@ -146,21 +146,24 @@ def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
 
 
 def _home(given: str | None) -> Path | None:
-    """The directory given. An empty one comes from an unset variable and does not mean this directory."""
+    """The given directory. An empty one comes from an unset variable and does not mean this directory."""
     if given is not None and not given.strip():
         raise InvalidInput("--home is empty; name a directory, or leave the option out to use the default store")
     return None if given is None else Path(given)
 
 
 def exit_quietly() -> NoReturn:
-    """End after the reader of stdout has left: it has what it wanted. Python would complain once more when it flushes at exit."""
+    """Exit quietly after the reader of stdout has left.
+
+    Otherwise Python would complain again when it flushes at exit.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(FAILED) from None
 
 
 @contextmanager
 def report_errors(surface: Surface) -> Iterator[None]:
-    """Turn errors into a line on stderr and an exit code; under --json into an object on stdout too."""
+    """Turn errors into a line on stderr and an exit code; with --json also into an object on stdout."""
     try:
         yield
     except BrokenPipeError:
@@ -225,7 +228,7 @@ _TERMINAL = Path("/dev/tty")
 
 
 def reason_for_person(memory: Memory) -> str:
-    """Why only a person may activate this memory; "" when anyone may, or when it is active already."""
+    """Why only a person may activate this memory; "" if anyone may, or if it is active already."""
     if memory.status in LIVE_STATUSES:
         return ""
     from engram.gates.instructions import injection_problem
@@ -236,16 +239,16 @@ def reason_for_person(memory: Memory) -> str:
 
 
 def lowers_tier(memory: Memory, type_name: str) -> bool:
-    """Whether another type would let an inactive memory bypass a person."""
+    """Whether another type would let an inactive memory skip review."""
     from engram.model.types import type_or_default
 
     return memory.status not in LIVE_STATUSES and type_or_default(type_name).tier < type_or_default(memory.type).tier
 
 
 def require_person(memory: Memory, reason: str) -> bool:
-    """Where there is a reason, have the person at the controlling terminal type a code; anything else is refused.
+    """If there is a reason, have the person at the controlling terminal type a code; refuse everything else.
 
-    Returns whether a person has proven to be there: what they decide is theirs, wherever stdin comes from.
+    Returns whether a person has proven to be there; their decisions count as theirs, whatever stdin is.
     """
     if reason:
         prove_person([(memory, reason)])
@@ -253,7 +256,7 @@ def require_person(memory: Memory, reason: str) -> bool:
 
 
 def refuse_unconfirmed(held: Sequence[tuple[Memory, str]], command: str) -> None:
-    """Raise `Refused`, with what to do, where memories need a person and `--confirm` was not given."""
+    """Raise `Refused`, with the next step, if memories need a person and `--confirm` was not given."""
     if not held:
         return
     memory, reason = held[0]
@@ -268,13 +271,13 @@ def refuse_unconfirmed(held: Sequence[tuple[Memory, str]], command: str) -> None
 def prove_person(held: Sequence[tuple[Memory, str]]) -> None:
     """Show these memories at the controlling terminal, with why each needs a person, and have a code typed there.
 
-    A program can write to its own stdin; it does not hold the terminal that started it.
+    A program can write to its own stdin, but does not control the terminal that started it.
     """
     import secrets
 
     first, reason = held[0]
     try:
-        # Read and write apart: a terminal cannot be sought in.
+        # Open separately for reading and writing, because a terminal is not seekable.
         with _TERMINAL.open(encoding="utf-8") as heard, _TERMINAL.open("w", encoding="utf-8") as told:
             if not os.isatty(heard.fileno()):
                 raise OSError

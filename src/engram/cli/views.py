@@ -1,4 +1,4 @@
-"""Memories, histories, tasks, decisions and answers as a person reads them."""
+"""Memories, histories, tasks, decisions and answers, formatted for people."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TRACE_TOKENS = 2_000
 MAX_LEFT_OUT = 20
-"""Documents left out that a reader is shown; JSON has all of them."""
+"""Maximum omitted documents shown to a reader; JSON has all of them."""
 _INTENT_WORDS = {
     "current": "the current value",
     "historical": "a past value",
@@ -47,7 +47,7 @@ _OUTCOMES = {
 
 
 def decision(found: "Decision") -> None:
-    """What became of a write, in two or three lines."""
+    """Print the outcome of a write, in two or three lines."""
     words, style = _OUTCOMES[found.outcome.value]
     subject = line(found.memory.id) if found.memory else ""
     display.lines(
@@ -69,7 +69,7 @@ def decision(found: "Decision") -> None:
 
 
 def card(memory: "Memory", now: datetime, file: str = "") -> None:
-    """Everything worth knowing about one memory."""
+    """Print everything worth knowing about one memory."""
     state = eligibility(memory, now)
     style = display.state_style(state.state)
     display.lines([(memory.id, "bold cyan"), "  ", (memory.name, "bright_black")])
@@ -146,7 +146,7 @@ def _links(memory: "Memory", now: datetime) -> list[tuple[str, Cell]]:
 
 
 def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = None) -> None:
-    """Memories as a table, with their state at a time."""
+    """Print memories as a table, with their state at a time."""
     rows: list[list[Cell]] = []
     for memory in memories:
         state = eligibility(memory, at or now)
@@ -158,7 +158,7 @@ def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = N
 
 
 def timeline(found: "Sequence[TimelineEntry]") -> None:
-    """What happened over time, as a table."""
+    """Print a timeline as a table."""
     rows: list[list[Cell]] = [
         [moment(entry.at), entry.kind, entry.id, ", ".join(filter(None, (entry.status, entry.note))), line(entry.text)]
         for entry in found
@@ -170,7 +170,7 @@ def timeline(found: "Sequence[TimelineEntry]") -> None:
 def hits(
     found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False, zone: tzinfo | None = None
 ) -> None:
-    """Answers, best first; a program is given them as a prompt would be."""
+    """Print answers, best first; a program gets them in the form of a prompt."""
     from engram.recall.recaller import line_of
 
     for number, hit in enumerate(found, 1):
@@ -183,7 +183,7 @@ def hits(
 
 
 def answer(found: "Recall", now: datetime, *, explain: bool = False) -> None:
-    """What is known, and then each other part of an answer under its heading."""
+    """Print the answer, and then each of its other parts under a heading."""
     from engram.recall.recaller import part_lines
 
     if not found.hits and not explain:
@@ -212,7 +212,7 @@ def _remarks(hit: "Hit", now: datetime) -> list[Cell]:
 
 
 def trace_lines(hit: "Hit") -> None:
-    """How a score came about, line by line; the last number of the running total is the score."""
+    """How a score was computed, line by line; the last running total is the score."""
     if hit.trace is None:
         return
     found = [_place(name, rank, hit.trace.raw.get(name)) for name, rank in hit.trace.found_by.items()]
@@ -231,7 +231,7 @@ def _place(retriever: str, rank: int, raw: float | None) -> str:
 
 
 def injection(found: "Injection") -> None:
-    """What a prompt is given, and on a terminal how much room it took."""
+    """Print the text for a prompt, and on a terminal its size."""
     if not display.on_terminal():
         display.write(found.text.rstrip("\n"))
         return
@@ -239,7 +239,7 @@ def injection(found: "Injection") -> None:
 
 
 def interpretation_line(recall: "Recall") -> str:
-    """One line: what the question asks for and of which time, with the words that said so."""
+    """One line: what the question asks for and of which time, with the words that show it."""
     question = recall.understood
     reason = f" (“{question.reason}”)" if question and recall.intent != "current" else ""
     phrase = f" (“{question.phrase}”)" if question and question.phrase else ""
@@ -251,7 +251,7 @@ def interpretation_line(recall: "Recall") -> str:
 
 
 def print_trace(surface: "Surface", told: "RecallTrace", room: int, at: "datetime") -> None:
-    """Print how a recall's answer came about; exit 1 where an expected term is missing."""
+    """Print how a recall's answer was found; exit 1 if an expected term is missing."""
     if surface.as_json:
         from engram.cli.records import budget_data, recall_data
 
@@ -321,13 +321,13 @@ def _row(name: str, value: str, style: str = "bold", aside: str = "") -> None:
 
 
 _UNINFORMATIVE_FIELDS = frozenset({"updated", "activation.seq"})
-"""Fields that change with every step and say nothing by it."""
+"""Fields that change with every step and are not informative."""
 _ABSENT: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """One decision and what it changed: field → (before, after)."""
+    """One decision and its changes: field → (before, after)."""
 
     image: "Image"
     changes: Mapping[str, tuple[Any, Any]]
@@ -344,7 +344,7 @@ def history_steps(images: "Sequence[Image]") -> list[HistoryStep]:
 
 
 def changed_fields(before: "Memory | None", after: "Memory | None") -> dict[str, tuple[Any, Any]]:
-    """The fields in which two images differ; for the first one, those that are not empty."""
+    """The fields in which two images differ; for the first one, the non-empty fields."""
     old, new = _flat(before), _flat(after)
     names = dict.fromkeys([*old, *new])
     different = {
@@ -376,7 +376,7 @@ def _is_default(name: str, value: Any) -> bool:
 
 
 def step_data(step: HistoryStep) -> dict[str, Any]:
-    """A step for a program."""
+    """A step as data for a program."""
     from engram.store.records import is_automatic
 
     image = step.image
@@ -394,7 +394,10 @@ def step_data(step: HistoryStep) -> dict[str, Any]:
 
 
 def draw_history(found: Sequence[HistoryStep]) -> None:
-    """Steps for a person, oldest first; one of a bulk decision with that decision's id, one that nobody decided labelled `automatic`."""
+    """Print steps for a person, oldest first.
+
+    A step of a bulk decision has that decision's id, and one without a decider is `automatic`.
+    """
     from engram.review.bulk import is_bulk
     from engram.store.records import is_automatic
 
@@ -418,7 +421,7 @@ def draw_history(found: Sequence[HistoryStep]) -> None:
 
 
 def draw_changes(found: Mapping[str, tuple[Any, Any]]) -> None:
-    """What changed, before and after."""
+    """Print the changes, before and after."""
     for name, (before, after) in found.items():
         old, new = _words(before), _words(after)
         if not old:
@@ -446,7 +449,7 @@ def _words(value: Any) -> str:
 
 
 MAX_TASK_SILENCE = timedelta(hours=1)
-"""A running task that says nothing for longer has probably lost its process."""
+"""A running task without events for longer than this has probably lost its process."""
 _STATES = {"running": "green", "paused": "yellow", "completed": "cyan", "failed": "red"}
 
 
@@ -459,13 +462,13 @@ class TaskProgress:
     event_count: int
     checkpoint_count: int
     waiting: int
-    """Jobs about it that are not done."""
+    """Unfinished jobs of the task."""
     latest: "Checkpoint | None"
     last: "Sequence[Event]"
 
 
 def progress_of(mem: "Engram", task: "TaskRun", last: int) -> TaskProgress:
-    """Look a task up, with its last events."""
+    """The progress of a task, with its last events."""
     from engram.model.records import Job
 
     events = mem.list_events(task.id, last=max(1, last))
@@ -489,7 +492,7 @@ def task_style(state: str) -> str:
 
 
 def draw_task(found: TaskProgress, now: datetime) -> None:
-    """Everything worth knowing about a task."""
+    """Print everything worth knowing about a task."""
     task = found.task
     display.lines([(task.id, "bold cyan"), "  ", (task.status, task_style(task.status))])
     display.fields(

@@ -1,4 +1,4 @@
-"""The client: opens a store, wires the facets, and has the everyday verbs."""
+"""The client: opens a store, connects the facets, and has the everyday verbs."""
 
 from engram.client.engram import PAUSED_MESSAGE, Engram
 

@@ -58,7 +58,7 @@ def owner_scope(agent_id: str | None = None, user_id: str | None = None) -> str:
 
 
 def _check_owner(given: Any, name: str) -> None:
-    """Raise `InvalidInput` for an empty id, which must not be taken for everyone."""
+    """Raise `InvalidInput` for an empty id, which must not mean everyone."""
     if not isinstance(given, str) or not given or given != given.strip():
         raise InvalidInput(
             f"{name} {given!r} must be text, not empty and without surrounding blanks; leave it out or give None for none"
@@ -66,12 +66,15 @@ def _check_owner(given: Any, name: str) -> None:
 
 
 def _escape_name(name: str) -> str:
-    """The name with `/` escaped: the agent a/b is not the user b of the agent a."""
+    """The name with `/` escaped, so that the agent a/b differs from the user b of the agent a."""
     return name.replace("%", "%25").replace("/", "%2F")
 
 
 def resolve_owner(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with the owner's scope in place of the ids; raises `InvalidInput` for both an owner and a scope."""
+    """The arguments with the owner's scope in place of the ids.
+
+    Raises `InvalidInput` if they have both an owner and a scope.
+    """
     rest = dict(given)
     owner = {name: rest.pop(name) for name in OWNERS if name in rest}
     if all(given is None for given in owner.values()):
@@ -84,18 +87,18 @@ def resolve_owner(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The scopes that name an owner; None where nobody is named."""
+    """The scopes that name an owner; None if nobody is named."""
     return read_words(resolve_owner(given).get("scope"), "scope")
 
 
 def attach_zone(given: Mapping[str, Any], names: tuple[str, ...], zone: tzinfo) -> dict[str, Any]:
-    """The arguments with the zone put to each of these times that has none."""
+    """The arguments with the zone added to each of these times that has none."""
     times = {name: aware(given[name], zone) for name in names if given.get(name) is not None}
     return {**given, **times}
 
 
 def build_filters(given: Mapping[str, Any], zone: tzinfo) -> dict[str, Any]:
-    """Filters as `ScopeResolver` takes them; raises `InvalidInput` for a combination that could never match."""
+    """Filters as `ScopeResolver` takes them. Raises `InvalidInput` for a combination that could never match."""
     found = attach_zone(resolve_owner(resolve_aliases(given, FILTER_ALIASES)), FILTER_TIMES, zone)
     for name in ("scope", "types", "tags", "roles"):
         if name in found:

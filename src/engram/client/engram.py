@@ -1,4 +1,4 @@
-"""`Engram`: opening and closing a store. What an open memory can do is in its verbs and facets."""
+"""`Engram`: opens and closes a store. The verbs and facets define what an open memory can do."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class Setup:
         policy: "str | MemoryPolicy" = "",
         time_zone: str | tzinfo | None = None,
     ) -> Self:
-        """From the settings file and its overrides; raises `InvalidInput` for settings that cannot be used."""
+        """From the settings file and its overrides. Raises `InvalidInput` for invalid settings."""
         settings = _override_embedder(load_settings(config), embedder)
         _check_signals(settings, config)
         return cls(settings, _policy(policy, settings, config), _embedder(settings), _zone(time_zone, settings))
@@ -85,18 +85,19 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
     ) -> Self:
         """Open a store, or create it.
 
-        `home` is a directory of files, `url` a Postgres server (with `tenant`: tenants never see each other's memories); with neither,
-        `$ENGRAM_URL` and `$ENGRAM_TENANT` are used, then the usual directory. `ephemeral=True` is a store in a temporary
-        directory that is removed when it is closed, for tests. `directory` is where the agent works. With it, reads without
-        a scope cover the directory's scopes, the user's and global; without it, the whole store. Searches include the team store of the
-        repository of `directory` (default: the current directory) if it is trusted. `embedder`, `policy` and `time_zone` override the settings; a policy is a name or your own.
-        In the time zone, "tomorrow" and times without a zone are read; by default it is the system's.
+        `home` is a directory of files, `url` a Postgres server (with `tenant`: tenants never see each other's
+        memories). With neither, `$ENGRAM_URL` and `$ENGRAM_TENANT` are used, then the usual directory.
+        `ephemeral=True`, for tests, creates a store in a temporary directory that is removed on close. `directory` is
+        where the agent works. With it, reads without a scope cover the directory's scopes, the user's and global;
+        without it, the whole store. Searches include the team store of the repository of `directory` (default: the
+        current directory) if it is trusted. `embedder`, `policy` and `time_zone` override the settings; a policy is a
+        name or an object. "tomorrow" and times without a zone are read in the time zone, by default the system's.
         """
         server = requested_server(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else working_directory()
         now = clock or utc_now
         with _LOG.measure("open", store="files" if server is None else "server"):
-            # Settings that cannot be used are reported before anything is created.
+            # Invalid settings are reported before anything is created.
             setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy, time_zone)
             if server is not None:
                 client = cls._on_server(server, setup, now, create)
@@ -139,7 +140,7 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         return client
 
     def close(self) -> None:
-        """Close the store; an ephemeral one is removed."""
+        """Close the store. An ephemeral store is also removed."""
         self.store.close()
         if self._temporary is not None:
             import shutil
@@ -156,7 +157,10 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
 
     @bind_verb(store.DOCTOR)
     def doctor(self, *, seconds: float = 10) -> Report:
-        """What is healthy, what is not, and how to fix it; it looks at the memories for about so many seconds."""
+        """What is healthy, what is not, and how to fix it.
+
+        Memories are checked for about the given number of seconds.
+        """
         from engram.upkeep.scope_links import scope_finding
         from engram.upkeep.upkeep import hook_findings
 
@@ -175,11 +179,11 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         dry_run: bool = False,
         **owner: Unpack[Owner],
     ) -> "ContextUpdates":
-        """Keep a block of memories up to date between markers in AGENTS.md, another instruction file or the files named; `remove` takes it out.
+        """Maintain a block of memories between markers in AGENTS.md, another instruction file or the given files; `remove` deletes it.
 
-        Without a path it is the instruction file of the directory or of its repository. The block quotes at most `limit`
-        memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
-        tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
+        Without a path, it uses the instruction file of the directory or of its repository. The block quotes at most
+        `limit` memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in
+        at most `budget` tokens. Raises `Refused`, and writes nothing, if the markers of any file are malformed.
         """
         from engram.gates.secrets.scan import refuse_secret
         from engram.upkeep.context_files import BlockOptions
@@ -193,7 +197,10 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
 
     @bind_verb(store.CONTEXT_TEXT)
     def context_text(self, *, tier: int = 1, limit: int = 30, budget: int = 2000, **owner: Unpack[Owner]) -> str:
-        """The memories that `gen_context` would quote in a file of the directory, grouped by kind; nothing is written."""
+        """The memories that `gen_context` would quote in a file of the directory, grouped by kind.
+
+        Nothing is written.
+        """
         from engram.recall.prompt.context_block import HEADER_LINES
         from engram.upkeep.context_files import BlockOptions
 
@@ -202,7 +209,7 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
 
     @bind_verb(store.HEALTH_CHECK)
     def health_check(self, *, skip_embedding_test: bool = False) -> Report:
-        """The report of `doctor`, and whether the embedder embeds a text."""
+        """The report of `doctor`, and whether the embedder can embed a text."""
         found = self.doctor()
         return found if skip_embedding_test else found.with_findings(last=[_embeds(self.store)])
 
@@ -227,7 +234,7 @@ def _override_embedder(settings: Settings, embedder: str | None) -> Settings:
 
 
 def _config(home: str | Path | None, on_server: bool) -> Path | None:
-    """The settings file of a store, whether it exists or not."""
+    """The settings file of a store, which may not exist."""
     if on_server:
         return owner_config()
     from engram.store.home import config_of
@@ -236,7 +243,7 @@ def _config(home: str | Path | None, on_server: bool) -> Path | None:
 
 
 def _policy(policy: "str | MemoryPolicy", settings: Settings, config: Path | None) -> "str | MemoryPolicy":
-    """The chosen policy, checked; "" for the default one, which is loaded with the first write."""
+    """The chosen policy, validated; "" for the default one, which is loaded with the first write."""
     if not policy and not settings.policies and settings.policy == Settings().policy:
         return ""
     from engram.gates.policies import MemoryPolicy, chosen_policy
@@ -247,7 +254,7 @@ def _policy(policy: "str | MemoryPolicy", settings: Settings, config: Path | Non
 
 
 def _check_signals(settings: Settings, config: Path | None) -> None:
-    """Raise `InvalidInput` for a signal of the owner that cannot be used."""
+    """Raise `InvalidInput` for an invalid signal of the owner."""
     if settings.signals:
         from engram.capture.signals import custom_signals
 
@@ -255,7 +262,7 @@ def _check_signals(settings: Settings, config: Path | None) -> None:
 
 
 def _zone(chosen: str | tzinfo | None, settings: Settings) -> tzinfo:
-    """The zone chosen by the caller, the environment or the settings; raises `InvalidInput` for a name there is not."""
+    """The zone chosen by the caller, the environment or the settings. Raises `InvalidInput` for an unknown name."""
     if isinstance(chosen, tzinfo):
         return chosen
     if chosen is None:

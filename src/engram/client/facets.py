@@ -1,6 +1,6 @@
-"""What the verbs share: the store, the settings, and the facets, each created on first use.
+"""The parts that the verbs share: the store, the settings, and the facets, each created on first use.
 
-A process that only recalls never loads the gates, one that only writes never loads the search.
+A process that only recalls never loads the gates; one that only writes never loads the search.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ PAUSED_MESSAGE = "Engram is paused; `engram resume` resumes it."
 
 
 class LazyScreen:
-    """What every record passes, loaded with the first one that is written: a process that only recalls never loads the gates."""
+    """The screen that every record passes, loaded with the first write, so that a process that only recalls never loads the gates."""
 
     def __init__(self, store: Store, settings: "Callable[[], GateSettings]") -> None:
         self._store, self._settings = store, settings
@@ -79,7 +79,7 @@ class LazyScreen:
     def memories(
         self, memories: "Sequence[Memory]", before: "Callable[[str], Memory | None]", deciding: "Decider"
     ) -> None:
-        """Refuse secrets; and what an agent, a transcript or a file may not write."""
+        """Refuse secrets, and content that an agent, a transcript or a file may not write."""
         from engram.rules.sources import is_below_program
 
         self._screen.memories(memories, before, deciding)
@@ -89,7 +89,7 @@ class LazyScreen:
             Admission(self._store, self._settings()).check(memories, before, deciding)
 
     def use(self, use: "Use") -> "Use":
-        """Screen the session's name; a use without one has no text."""
+        """Screen the name of the session; a use without a session has no text."""
         return self._screen.use(use) if use.session else use
 
     @cached_property
@@ -118,13 +118,14 @@ class Facets:
         store.screen = cast(Screen, LazyScreen(store, lambda: self._gate_settings))
         self.settings = settings
         self.home = home
-        """The store's directory; None where memories are not files."""
+        """The store's directory; None if memories are not files."""
         self._clock = clock
         self.time_zone = zone
-        """The zone in which time phrases, and times without a zone, are read."""
+        """The zone for reading time phrases and times without a zone."""
         self._working_directory = working_directory()
         self.sees_whole_store = True
-        """Whether reads without a scope cover the whole store; otherwise they cover the scopes of the directory, the user and global."""
+        """Whether reads without a scope cover the whole store, not just the scopes of the directory, the user and
+        global."""
         self._temporary: str | None = None
         self._policy: str | MemoryPolicy = ""
 
@@ -234,7 +235,7 @@ class Facets:
         from engram.capture.jobs import JobQueue
 
         queue = JobQueue(self.store, self._clock)
-        # A caller who passes a conversation asks for it to be remembered: explicit, not autonomous.
+        # A caller who passes a conversation asks for it to be remembered, so this is explicit, not autonomous.
         return Conversations(self.store, self._learner, self.model, self._clock, self.sessions.observe_batch, queue,
                              self.lineages.revise, autonomous=False, zone=self.time_zone)  # fmt: skip
 
@@ -252,7 +253,7 @@ class Facets:
         return CaptureBuffer(self.store, reader, self._clock, self.settings, custom, self.time_zone)
 
     def _read_before_end(self, session: str) -> None:
-        """Read the turns that wait in the buffer of a session that ends; a failure is a warning."""
+        """Read the turns in the buffer of a session that ends; a failure is only a warning."""
         from engram.capture.buffer_state import BUFFER
 
         try:
@@ -287,7 +288,7 @@ class Facets:
 
     @cached_property
     def _permute(self) -> "Permute | None":
-        """Rewords questions with the model; None where there is none, and rules do it."""
+        """Rewords questions with the model; None if there is none and rules do it."""
         from engram.recall.questions import model_permuter
 
         return model_permuter(self.model) if self.model is not None else None
@@ -311,13 +312,13 @@ class Facets:
         return ScopeResolver(self.store, self.directory, self._clock, self.sees_whole_store)
 
     def _filters(self, **given: Any) -> Filters:
-        """Filters from plain arguments; raises `InvalidInput` for a type that neither the registry nor the store knows."""
+        """Filters from plain arguments. Raises `InvalidInput` for a type unknown to both the registry and the store."""
         filters = self._scopes.filters(**build_filters(given, self.time_zone))
         known = {*EVENT_TYPES} if "event" in filters.kinds else set()
         if "memory" in filters.kinds:
             known |= {entry.name for entry in known_types()}
         for name in filters.types or ():
-            # Files from elsewhere may have types of their own.
+            # Files from elsewhere may have custom types.
             if name not in known and not self.store.count(Filters(filters.kinds, types=(name,), statuses=None)):
                 self._refuse_type(name, filters.kinds)
         return filters
@@ -340,10 +341,10 @@ class Facets:
 
     @bind_verb(retrieval.SCOPES_FOR)
     def scopes_for(self, **owner: Unpack[Owner]) -> OwnerScopes | None:
-        """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
+        """The scopes an owner sees, for the `scopes` argument of the facets: their own, wider ones, the user's and global.
 
-        Of what they see, an owner changes only what belongs to a scope they name (`OwnerScopes.own`). None, which means
-        everything, where nobody is named.
+        Within these, an owner changes only what belongs to a scope they name (`OwnerScopes.own`). If nobody is named,
+        the result is None, which means everything.
         """
         named = named_owner(owner)
         if named is None:
@@ -352,26 +353,29 @@ class Facets:
         return OwnerScopes(self._scopes.scopes_from(own), own)
 
     def _writer(self, owner: "Mapping[str, Any]") -> str:
-        """The scope of the writer; "" where nobody is named."""
+        """The scope of the writer; "" if nobody is named."""
         named = named_owner(owner)
         if named is not None and len(named) > 1:
             raise InvalidInput(f"A write has one owner, but {len(named)} scopes were named; give one.")
         return self._scopes.scope_named(named[0]) if named else ""
 
     def _own_task(self, task: str, owner: "Mapping[str, Any]") -> str:
-        """The id of a task the owner may change; raises `NotFound` or `Refused` for another owner's."""
+        """The id of a task that the owner may change. Raises `NotFound` or `Refused` for another owner's."""
         return find_task(self.store, task, self.scopes_for(**cast(Owner, owner)), to_change=True).id
 
     def _find_own(self, ref: str, owner: "Mapping[str, Any]") -> "Memory":
-        """A memory the owner may change; raises `NotFound` for one they do not see, `Refused` for one of a wider scope."""
+        """A memory that the owner may change.
+
+        Raises `NotFound` for one they do not see, `Refused` for one of a wider scope.
+        """
         return find_memory(self.store, ref, self.scopes_for(**cast(Owner, owner)), to_change=True)
 
     def _scopes_of_asker(self, owner: Owner) -> OwnerScopes | None:
-        """The scopes of `scopes_for`, or None if the caller asks everywhere."""
+        """The scopes of `scopes_for`; None if the caller asks everywhere."""
         return None if EVERYWHERE in (named_owner(owner) or ()) else self.scopes_for(**owner)
 
     def _recordable_session(self, session: str, owner: "Mapping[str, Any]") -> str:
-        """The session to record a use in; "" for a session of another person, as if it did not exist."""
+        """The session to record a use in; "" for another person's session, as if it did not exist."""
         from engram.store.ledger import sees_ledger
 
         named = {
@@ -380,17 +384,17 @@ class Facets:
         scopes = self._scopes_of_asker(cast(Owner, named)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
-        # A caller in one project may ask about another; only people are kept apart.
+        # A caller in one project may ask about another; only people are separated.
         people = (ledger_scope(self.store, session), *scopes)
         return "" if any(map(is_person, people)) else session
 
     def _scope_of(self, owner: Owner) -> ScopeLike:
-        """The scope of an owner; None where nobody is named."""
+        """The scope of an owner; None if nobody is named."""
         found: ScopeLike = resolve_owner(owner).get("scope")
         return found
 
     def _own_scope(self, owner: Owner) -> str:
-        """The scope of something new: the owner's, else that of the directory."""
+        """The scope of a new record: the owner's, else that of the directory."""
         return self._writer({**owner, "scope": owner.get("scope") or None}) or self._scopes.scope() or GLOBAL
 
     @cached_property
@@ -441,9 +445,9 @@ class Facets:
 
     @bind_verb(retrieval.GET)
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
-        """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner.
+        """A memory by id, name or alias. Raises `NotFound` if there is none, or if it belongs to another owner.
 
-        For a named owner without the links to memories of others.
+        For a named owner, links to memories of others are left out.
         """
         scopes = self.scopes_for(**owner)
         return hide_foreign_links(self.store, find_memory(self.store, ref, scopes), scopes)
@@ -457,7 +461,7 @@ class Facets:
         *,
         replaces: bool = True,
     ) -> dict[str, Any]:
-        """The fields of a memory, checked; `replaces` where it supersedes the memories it names without asking the gates."""
+        """The fields of a memory, checked; `replaces` if it supersedes the memories it names without asking the gates."""
         from engram.gates.secrets.scan import refuse_secret
 
         refuse_secret(session, "the session's id")
@@ -474,7 +478,7 @@ class Facets:
     def _prepare_changes(
         self, ref: str, fields: "Mapping[str, Any]", new_scope: str | None
     ) -> "tuple[dict[str, Any], OwnerScopes | None]":
-        """The fields to change, and the scopes of the owner named among them; `new_scope` is where the memory is moved."""
+        """The fields to change, and the scopes of the owner named among them; `new_scope` is the memory's new scope."""
         owner = {name: value for name, value in fields.items() if name in Owner.__annotations__}
         scopes = self.scopes_for(**cast(Owner, owner))
         given = self._prepare_fields("", {name: value for name, value in fields.items() if name not in owner})
@@ -487,10 +491,10 @@ class Facets:
     def _resolve_references(
         self, given: dict[str, Any], scopes: "OwnerScopes | None", *, to_change: bool = True, changed: str = ""
     ) -> dict[str, Any]:
-        """The fields with the ids of the records that an owner names in them; a name means a memory that they see.
+        """The fields with names of records replaced by their ids; a name refers to a memory that the owner sees.
 
-        `changed` is the memory that the fields change; it keeps the links and the evidence that it has. Raises `NotFound` for a record that they do
-        not see, `Refused` for a memory of a wider scope that this one would replace.
+        `changed` is the memory that the fields change; it keeps its links and evidence. Raises `NotFound` for a record
+        that the owner does not see, `Refused` for a memory of a wider scope that this one would replace.
         """
         from engram.capture.draft import checked_fields
         from engram.review.lineage import find_superseded

@@ -1,4 +1,4 @@
-"""Where a memory belongs whose caller named no scope: to the project of the directory, or everywhere."""
+"""Chooses the scope of a memory whose caller named none: the project of the directory, or `global`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def inferred_scope(
     scope: str | None, directory: Path, draft: Memory, type_name: str, store: Store, policy: "MemoryPolicy"
 ) -> tuple[str, str]:
-    """The scope of a draft, and why it is the project's; `global` and "" for what holds everywhere."""
+    """The scope of a draft, and why it belongs to the project; `global` and "" if it holds everywhere."""
     top = repository_of(directory)
     if scope is None or top is None:
         return GLOBAL, ""
@@ -31,7 +31,7 @@ def inferred_scope(
 
 
 def _is_known_everywhere(draft: Memory, is_typed: bool, store: Store, policy: "MemoryPolicy") -> bool:
-    """Whether `global` has the same statement, or the older value of this one: it then belongs there."""
+    """Whether `global` has the same statement, or an older value of it; this one then belongs there too."""
     key = policy.apply(draft, typed=is_typed).conflict_key
     if store.exact(content_hash(draft.statement), GLOBAL) is not None or (key and store.heads(key, GLOBAL)):
         return True
@@ -39,7 +39,7 @@ def _is_known_everywhere(draft: Memory, is_typed: bool, store: Store, policy: "M
 
 
 def _is_near_in_global(draft: Memory, store: Store) -> bool:
-    """Whether `global` has the same in other words, or a lesson or a fact in a form that this one contradicts."""
+    """Whether `global` has the statement in other words, or a lesson or fact in a form that this one contradicts."""
     from engram.decisions.admission import StoreLookup, propose
     from engram.gates.neighbourhood import Neighbourhood
 

@@ -32,7 +32,7 @@ Memories = list[Memory]
 Images = list[Image]
 Reaches = list["ReachedMemory"]
 _WHERE_TO_SEARCH = frozenset({"kinds", "status", "as_of", "known_at"})
-"""Filters that decide where to search; with one of them the intent of a question does not."""
+"""Filters that decide where to search; with any of them, the intent of the question does not."""
 Entries = list["TimelineEntry"]
 MAX_TIMELINE_ENTRIES = 1000
 """The most documents one search returns."""
@@ -67,17 +67,17 @@ class ReadVerbs(Facets):
     ) -> Hits:
         """Find memories and events, without events that a found memory was extracted from.
 
-        `kinds` selects one of them. Without it, a filter that applies to memories only (types, status, tags, domain, critical, as_of,
-        known_at) finds only memories.
+        `kinds` selects one of them. Without it, a filter that applies to memories only (types, status, tags, domain,
+        critical, as_of, known_at) finds only memories.
 
-        `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer. All are searched
-        at once; `Hit.trace.wording` names the one that found a hit.
+        `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer.
+        All are searched at once; `Hit.trace.wording` names the one that found a hit.
 
-        Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
-        since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
-        fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less relevant, before the limit cuts; 0
-        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own. The order is
-        that of the scores; an outdated hit's `note` names what replaced it.
+        Filters, applied before the limit: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its
+        descendants), since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic,
+        keyword. `explain=True` fills each hit's trace. `min_relevance` (0 to 1) leaves out less relevant hits before
+        the limit applies; 0 returns the best-ranked hits. `min_score` leaves out weaker hits; scores are comparable
+        only within one search. Hits are ordered by score; an outdated hit's `note` names its replacement.
         """
         from engram.recall.freshness import find_replacements, note_replacements
 
@@ -156,20 +156,22 @@ class ReadVerbs(Facets):
     ) -> "Recall":
         """Answer a question from memory. Recalled memories are reinforced.
 
-        Without a scope, reads cover the scopes of the directory, the user and global, or the whole store if the client was opened without a
-        directory. The scope `everywhere` covers the whole store.
+        Without a scope, reads cover the scopes of the directory, the user and global, or the whole store if the client
+        was opened without a directory. The scope `everywhere` covers the whole store.
 
-        The intent of the question decides what is searched: current facts, past values, the session log, or every version of a
-        fact; a time phrase, relative to `question_date` or now, becomes a window in the user's time zone. `Recall.intent` and `.window` say what was understood.
-        `compose_answer` fills `Recall.answer` with sentences and the ids they rest on: a model's words where a model is
-        configured, else the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: neither
-        memories nor events of another owner are used. With `explain` each hit has the parts of its score and
-        `Recall.trace` explains how the answer was found; the answer is the same.
+        The intent of the question decides what is searched: current facts, past values, the session log, or every
+        version of a fact; a time phrase, relative to `question_date` or now, becomes a window in the user's time zone.
+        `Recall.intent` and `.window` hold the interpretation. `compose_answer` fills `Recall.answer` with sentences and
+        the ids that support them, written by a model if one is configured, else quoted from the memories. `agent_id`
+        and `user_id` (or `scope`) identify the asker: neither memories nor events of another owner are used. With
+        `explain` each hit has the parts of its score and `Recall.trace` explains how the answer was found; the answer
+        itself does not change.
 
-        Hits with a relevance below `min_relevance` (0 to 1) are left out, and where the question asks for one thing, so are hits
-        less than half as relevant as the best. 0 returns whatever ranks best. Other matches are separate parts, which `text`
-        has under headings: `possible` (close, but may not answer), `unconfirmed` (waits for review), `older` (no longer
-        current) and `elsewhere` (how many memories of other projects match). `wordings` are other wordings, as in `search`.
+        Hits with a relevance below `min_relevance` (0 to 1) are left out. If the question asks for one thing, so are
+        hits less than half as relevant as the best. 0 returns the best-ranked hits. Other matches are separate parts,
+        which `text` has under headings: `possible` (close, but may not answer), `unconfirmed` (waits for review),
+        `older` (no longer current) and `elsewhere` (how many memories of other projects match). `wordings` are other
+        wordings, as in `search`.
         """
         session = self._recordable_session(session, _asker(scope, filters))
         ask = self._question(question, wordings, limit, mode, fusion, explain, scope, filters, min_relevance)
@@ -209,9 +211,9 @@ class ReadVerbs(Facets):
         limit: int | None = 50,
         **owner: Unpack[Owner],
     ) -> Memories:
-        """Memories in critical slots, newest first: looked up, not searched for."""
+        """Memories in critical slots, newest first. They are looked up by slot, not searched for."""
         found = self.list(scope=self._visible_scope(self._scope_of(owner)), types=types, limit=None, critical=True)
-        # Evidence from documents is never critical: one document could fill every place.
+        # Evidence from documents is never critical, because one document could fill every slot.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
     @bind_verb(retrieval.TRACE_RECALL)
@@ -233,8 +235,8 @@ class ReadVerbs(Facets):
     ) -> "RecallTrace":
         """The answer of `recall`, with an explanation; no use is recorded.
 
-        `RecallTrace.recall` is the answer, `recall.trace` how it was found. `kept` and `trimmed` say what fits into
-        `max_tokens`, `superseded` what matches but is no longer current, `missing_expected_terms` what the text lacks.
+        `RecallTrace.recall` is the answer, `recall.trace` how it was found. `kept` and `trimmed` list what fits into
+        `max_tokens`, `superseded` the outdated matches, `missing_expected_terms` the terms that the text lacks.
         """
         ask = self._question(query, wordings, limit, mode, fusion, True, scope, filters, min_relevance)
         found = self._recaller.answer_query(ask, aware(question_date, self.time_zone))
@@ -256,10 +258,12 @@ class ReadVerbs(Facets):
         min_relevance: float = INJECT_FLOOR,
         **filters: Unpack[AskerFilters],
     ) -> str:
-        """Prompt-ready text: the session's summary, the critical facts that concern the query, then other relevant memories, within the budget.
+        """Prompt-ready text within the budget.
 
-        `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
-        than `min_relevance` (0 to 1) is left out.
+        It has the session's summary, the critical facts that concern the query, then other relevant memories.
+
+        `count` measures a text in your model's tokens; by default the bundled tokenizer does. Memories less relevant to
+        the query than `min_relevance` (0 to 1) are left out.
         """
         from engram.sessions.context import reason_to_withhold
 
@@ -290,8 +294,8 @@ class ReadVerbs(Facets):
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget.
 
-        Leaves out memories less relevant to the task than `min_relevance` (0 to 1), unless somebody's health or safety depends on them or
-        they are pinned or linked.
+        Leaves out memories less relevant to the task than `min_relevance` (0 to 1), unless somebody's health or safety
+        depends on them or they are pinned or linked.
         """
         filters = self._filters_for_read(self._scope_of(owner), {})
         session = self._recordable_session(session, owner)
@@ -323,7 +327,7 @@ class ReadVerbs(Facets):
 
     @bind_verb(retrieval.SHOW)
     def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
-        """Why a memory is what it is: its state and the reason, its versions, decisions, links and evidence."""
+        """Why a memory is in its state: the reason, its versions, decisions, links and evidence."""
         from engram.review.explanation import build_explanation
 
         memory, seen = self.get(ref, **owner), self.scopes_for(**owner)
@@ -363,10 +367,10 @@ class ReadVerbs(Facets):
         limit: int | None = 50,
         **owner: Unpack[Owner],
     ) -> Entries:
-        """What was known and what happened over time, oldest first; `limit` keeps the newest.
+        """The timeline of known facts and events, oldest first; `limit` keeps the newest.
 
-        Without a subject: memories, replaced ones included, and sessions. With one: the memories and events about it. It sees what
-        `recall` sees.
+        Without a subject: memories, replaced ones included, and sessions. With one: the memories and events about it.
+        It covers the same scopes as `recall`.
         """
         from engram.recall.timeline import entries_of_hits, entries_of_memories, entries_of_sessions, newest
 
@@ -398,9 +402,9 @@ class ReadVerbs(Facets):
         status: str | Sequence[str] | None = None,
         **owner: Unpack[Owner],
     ) -> "Reaches":
-        """What a memory is related to, nearest first: direction outbound, inbound or any, over some relation types or all.
+        """The memories related to one, nearest first: direction outbound, inbound or any, over some relation types or all.
 
-        Among all memories, those of a scope, or those an owner sees.
+        The walk covers all memories, those of a scope, or those an owner sees.
         """
         return self.graph.traverse(
             start, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
@@ -422,7 +426,10 @@ class ReadVerbs(Facets):
         status: str | Sequence[str] | None = None,
         **owner: Unpack[Owner],
     ) -> "Reaches":
-        """The same from several memories at once; each comes once, and `seeds` says from which it was reached."""
+        """Like `traverse`, from several memories at once.
+
+        Each result occurs once, and `seeds` lists the starts that reach it.
+        """
         return self.graph.traverse_many(
             seeds, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
             min_weight=min_weight, limit_per_seed=limit_per_seed, total_limit=total_limit, status=status,
@@ -436,12 +443,12 @@ class ReadVerbs(Facets):
 
     @bind_verb(graph.RENDER_GRAPH_CONTEXT)
     def render_graph_context(self, reached: "Sequence[ReachedMemory]", *, max_tokens: int | None = None) -> str:
-        """The relations found, as lines for a prompt."""
+        """The relations as lines for a prompt."""
         return self.graph.render(reached, max_tokens=max_tokens)
 
     @bind_verb(retrieval.SCOPE_FOR)
     def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
-        """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
+        """The scope of an owner in spec 2's form: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for a user of any agent."""
         return owner_scope(agent_id, user_id)
 
 
@@ -459,7 +466,7 @@ def _asker(scope: ScopeLike, filters: Mapping[str, Any]) -> Owner:
 
 
 def _filter_by_score(hits: Hits, least: Any) -> Hits:
-    """The hits with at least this score; raises `InvalidInput` unless it is a number from 0 on."""
+    """The hits with at least this score. Raises `InvalidInput` unless it is a number from 0 up."""
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least < float("inf"):
         raise InvalidInput(f"min_score {least!r} must be a number, at least 0")
     hits[:] = [hit for hit in hits if hit.score >= least]

@@ -1,4 +1,4 @@
-"""The verbs that also read outside the store: recall with sources, the briefing, conversations, transcripts, and files of other programs."""
+"""The verbs that read beyond the store: recall with sources, the briefing, conversations, transcripts, and files of other programs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_SUMMARY_TOKENS = 400
 """Tokens of the session summaries in an answer without a query."""
 MAX_TASK_MEMORIES = 5
-"""Memories for each of the questions of a briefing."""
+"""Memories for each question of a briefing."""
 
 
 class ContextVerbs(ReadVerbs):
@@ -56,11 +56,15 @@ class ContextVerbs(ReadVerbs):
         progress: "Progress | None" = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> "RecalledContext":
-        """Memories about a query, then what auto memory, sessions, skills, instruction files and rules say about it; every line with its source.
+        """Memories about a query, then matches in auto memory, sessions, skills, instruction files and rules.
 
-        Without a query: the ends of the project's recent sessions, the summaries of the newest sessions, and the memories from that time
-        (the newest ones if there are no transcripts). The text has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
-        earlier `recall` to the same query. `wordings` are other wordings of the query, as in `recall`. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
+        Every line names its source.
+
+        Without a query: the ends of the project's recent sessions, the summaries of the newest sessions, and the
+        memories from that time (the newest ones if there are no transcripts). The text has at most `budget` bytes
+        (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an earlier `recall`
+        to the same query. `wordings` are other wordings of the query, as in `recall`. `progress` receives the progress
+        of reading new sources. `cancelled` is checked between steps; once it is true, the results so far are returned.
         """
         from engram.recall.context import MAX_ANSWER_BYTES, MAX_RECENT_BYTES, Page
         from engram.recall.questions import BY_RULES
@@ -75,7 +79,7 @@ class ContextVerbs(ReadVerbs):
                 return _assemble_context(query, page, stopped, (), context)
             found = memories or self.recall(query, wordings=wordings, scope=self._scopes_in(directory), limit=limit)
             if any(note.startswith(BY_RULES) for note in found.warnings):
-                context.refiner = None  # the model has just failed, and the answer says so
+                context.refiner = None  # the model has just failed, and the answer reports it
             page = _page(room, summed_up=context.refiner is not None and not memories_only)
             stopped = context.for_question(
                 [found], [] if memories_only else [self._source_query(query, wordings)], page
@@ -94,10 +98,12 @@ class ContextVerbs(ReadVerbs):
         progress: "Progress | None" = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> "Briefing":
-        """What to know before a task: it is split into two or three questions, and what is known about them is returned once.
+        """What to know before a task, found by splitting it into two or three questions.
 
-        The text has at most `budget` bytes (10,240); every line says where it comes from. `wordings` say the task in other words; each
-        is searched together with every question.
+        Each result is returned once.
+
+        The text has at most `budget` bytes (10,240); every line names its source. `wordings` are other wordings of the
+        task; each is searched together with every question.
         """
         from engram.recall.briefing import Briefing, queries_of
         from engram.recall.context import MAX_ANSWER_BYTES, RecalledContext
@@ -124,7 +130,7 @@ class ContextVerbs(ReadVerbs):
         return Briefing(task, queries, known, f"{heading}\n\n{known.text}" if known.sections else "")
 
     def _about_task(self, text: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
-        """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
+        """The memories that may matter for a task. A task is not a question, so it is searched for, not answered."""
         from engram.model.hit import AnswerParts
         from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
@@ -172,7 +178,7 @@ class ContextVerbs(ReadVerbs):
         return Path(directory).absolute() if directory is not None else self.directory
 
     def _scopes_in(self, directory: str | Path | None) -> "tuple[str, ...] | None":
-        """The scopes that a directory sees; None for this memory's own."""
+        """The scopes that a directory sees; None for the scopes of this memory itself."""
         if directory is None:
             return None
         from engram.recall.query import ScopeResolver
@@ -208,7 +214,7 @@ class ContextVerbs(ReadVerbs):
 
 
 def _page(room: int, *, summed_up: bool) -> "Page":
-    """A page for an answer, smaller where a model adds its summary."""
+    """A page of memories for an answer, smaller if a model adds its summary."""
     from engram.recall.context import MAX_SUMMARY_BYTES, Page
 
     aside = MAX_SUMMARY_BYTES + 100 if summed_up and room >= 4 * MAX_SUMMARY_BYTES else 0
@@ -227,7 +233,7 @@ def _assemble_context(
 
 
 def _ignore_progress(what: str, done: int, total: int) -> None:
-    """Report progress to nobody."""
+    """Ignore progress reports."""
 
 
 def _never() -> bool:
@@ -246,12 +252,12 @@ def _room(budget: int | None, default: int) -> int:
 
 Memories = list[Memory]
 HARVEST_WAIT = 60.0
-"""Seconds for which a harvest waits until another process has finished its own."""
+"""Seconds that a harvest waits for another process to finish its own."""
 ANOTHER_HARVEST = "another process harvests now; the waiting sessions are left to it or to the next harvest"
 
 
 class CaptureVerbs(Facets):
-    """The verbs that read what was said, and keep what is worth it."""
+    """The verbs that read conversations and keep the lasting facts."""
 
     @bind_verb(work.ADD_CONVERSATION)
     def add_conversation(
@@ -268,12 +274,12 @@ class CaptureVerbs(Facets):
         source: str = "agent",
         key: str = "",
     ) -> "Conversation":
-        """Store an exchange in its session's ledger, and what lasts of it as memories.
+        """Store an exchange in its session's ledger, and its lasting facts as memories.
 
-        Returns the list of memories written; its `decisions` report every fact, stored or not: ADD, UPDATE, SUPERSEDE or
-        NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
-        added twice is one, unless `key` tells them apart. It belongs to the owner named, else to the owner of its
-        session, else to the directory's scope; raises `Refused` for a session of another owner.
+        Returns the list of memories written; its `decisions` report every fact, stored or not: ADD, UPDATE, SUPERSEDE
+        or NOOP, and why. If a configured model fails, `pending` is true and a job asks it again. The same exchange
+        added twice counts once, unless `key` distinguishes them. It belongs to the named owner, else to the owner of
+        its session, else to the directory's scope. Raises `Refused` for a session of another owner.
         """
         from engram.gates.secrets.scan import refuse_secret
 
@@ -298,7 +304,10 @@ class CaptureVerbs(Facets):
     def extract(
         self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
     ) -> "list[ExtractedFact]":
-        """The facts that would be stored from turns, {"role", "content"} each, with their source; nothing is written."""
+        """The facts that would be stored from turns, {"role", "content"} each, with their source.
+
+        Nothing is written.
+        """
         from engram.capture.extraction import extract
         from engram.text.time.zone import in_zone
 
@@ -316,11 +325,12 @@ class CaptureVerbs(Facets):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told their coding agents.
+        """Propose the lasting facts that a person stated to their coding agents.
 
-        Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
-        since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits
-        a minute while another process harvests. Raises `Refused` if it still does then, and while Engram is paused.
+        Reads the harnesses' own stores, or `path`, and only what is new since the last harvest. `since` limits it to
+        sessions active since then, `project` to those in a folder and below it. Proposals wait for review, with their
+        turn as evidence. Waits up to a minute for another process that harvests. Raises `Refused` if that takes longer,
+        and while Engram is paused.
         """
         from engram.capture.transcripts.harvest_run import (
             HarvestRun,
@@ -351,9 +361,12 @@ class CaptureVerbs(Facets):
 
     @bind_verb(work.HARVEST_SPOOLED)
     def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
-        """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
+        """Harvest only the sessions that hooks left in the spool, for about the given number of seconds.
 
-        At least one is harvested, unless another process harvests: then none is. Raises `Refused` while Engram is paused.
+        The rest keeps waiting.
+
+        At least one is harvested, unless another process is harvesting; then none is. Raises `Refused` while Engram is
+        paused.
         """
         from engram.capture.harvest import HarvestReport
         from engram.capture.transcripts.harvest_run import HarvestRun, harvest_lock, harvest_spooled
@@ -368,7 +381,7 @@ class CaptureVerbs(Facets):
             return harvest_spooled(HarvestRun(self.store, harvester, progress or (lambda *_: None)), root, seconds)
 
     def _local_root(self) -> Path:
-        """The home with the hooks' files: the store's, or this user's where the store is on a server."""
+        """The home with the hooks' files: the store's, or this user's if the store is on a server."""
         from engram.store.home import default_root, expanded
 
         return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
@@ -382,11 +395,11 @@ class CaptureVerbs(Facets):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told ChatGPT or Claude, from the export of their conversations.
+        """Propose the lasting facts that a person stated to ChatGPT or Claude, from an export of their conversations.
 
-        `path` is the zip as it was downloaded, or its `conversations.json`. Only conversations and turns that were not imported before
-        are read. What is found waits for review, with the turn it was said in as evidence. Raises `NotFound`, `InvalidInput` or
-        `StoreCorrupt` for what is no such export, `Refused` while Engram is paused.
+        `path` is the downloaded zip, or its `conversations.json`. Only conversations and turns that were not imported
+        before are read. Proposals wait for review, with their turn as evidence. Raises `NotFound`, `InvalidInput` or
+        `StoreCorrupt` for anything but such an export, `Refused` while Engram is paused.
         """
         from engram.capture.transcripts.chat_import import ChatImport
 
@@ -407,12 +420,13 @@ class CaptureVerbs(Facets):
         progress: Progress | None = None,
         actor: str = "manual",
     ) -> "ImportReport":
-        """Import the memories of another tool, store or format; the report names every record that is left out, with the reason.
+        """Import the memories of another tool, store or format. The report names every omitted record, with the reason.
 
-        `format` is recognised where none is given. `mapping` says which column or key holds which field (`{"statement": "text"}`).
-        What a person imports (`actor="human"`) answers as evidence until they confirm it; `trusted` vouches for the whole file, which
-        only a person can do. What anyone else imports waits for review, and so does everything with `candidates`. `packs` includes the packs of a PLUR directory. Raises
-        `NotFound`, `InvalidInput` or `StoreError` for what cannot be read, `Refused` for a file that is distrusted.
+        `format` is detected if not given. `mapping` maps fields to columns or keys (`{"statement": "text"}`). What a
+        person imports (`actor="human"`) counts as evidence until they confirm it; `trusted` vouches for the whole file,
+        which only a person can do. What anyone else imports waits for review, and so does everything with `candidates`.
+        `packs` includes the packs of a PLUR directory. Raises `NotFound`, `InvalidInput` or `StoreError` for unreadable
+        input, `Refused` for a file that is distrusted.
         """
         from engram.capture import import_source
         from engram.capture.importer import Importer

@@ -1,4 +1,4 @@
-"""A worker for every tenant of a server, fair between them."""
+"""One worker for all tenants of a server, fair between them."""
 
 import threading
 from collections import OrderedDict
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from engram.store.postgres.tenants import DueTenants
 
 MAX_OPEN_TENANTS = 256
-"""Tenants whose stores stay open; the least recently used one is closed for the next."""
+"""Maximum tenants whose stores stay open; the least recently used one is closed for the next."""
 MAX_IDLE_FACTOR = 5
-"""How many times longer the pause of an idle worker grows."""
+"""Maximum factor by which the pause of an idle worker grows."""
 
 
 class AllTenantsWorker:
@@ -61,15 +61,18 @@ class AllTenantsWorker:
         return cls(server.url, setup, now, open_due_tenants(server.url, KINDS))
 
     def next_turn(self) -> WorkerTurn | None:
-        """Run one job of the tenant whose turn it is; None where nothing is due now.
+        """Run one job of the tenant whose turn it is; None if nothing is due now.
 
-        The turn has the `tenant`, `worked` (the job done, retried or dead; empty where another worker was faster), and
-        `failed`: why the tenant's store cannot be used. Raises `StoreUnreachable` where the server cannot be reached.
+        The turn has the `tenant`, `worked` (the job done, retried or dead; empty if another worker was faster), and
+        `failed`: why the tenant's store cannot be used. Raises `StoreUnreachable` if the server cannot be reached.
         """
         return self._turns.next()
 
     def work(self, limit: int = 100) -> list[WorkerTurn]:
-        """Run what is due now for all tenants, up to `limit` jobs; returns the turns in which something was done or failed."""
+        """Run everything due now for all tenants, up to `limit` jobs.
+
+        Returns the turns in which something was done or failed.
+        """
         turns: list[WorkerTurn] = []
         left = checked_limit(limit, most=MAX_JOBS_AT_ONCE)
         while left and (turn := self.next_turn()) is not None:
@@ -120,7 +123,7 @@ class AllTenantsWorker:
             raise
 
     def _client(self, tenant: str) -> Engram:
-        """A tenant's client, opened when its turn comes."""
+        """A tenant's client, opened on its turn."""
         known = self._open.get(tenant)
         if known is None:
             known = self._open[tenant] = Engram._on_server(

@@ -46,7 +46,10 @@ class WorkVerbs(Facets):
         budget: int | None = None,
         **owner: Unpack[Owner],
     ) -> "SessionHandle":
-        """Start a session: its injection is ready, and its end reinforces what was used. A context manager."""
+        """Start a session with its injection ready.
+
+        Its end reinforces the memories that were used. A context manager.
+        """
         named = read_words(self._scope_of(owner), "scope")
         seen = self._scopes.read_scopes(named)
         scopes = self._scopes.scopes_from(None) if seen is None else seen
@@ -78,8 +81,8 @@ class WorkVerbs(Facets):
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], **owner: Unpack[Owner]) -> Events:
         """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event.
 
-        They belong to the owner of the session. A name of your own becomes a session of the owner named, or of everyone
-        (`global`) where none is; raises `Refused` for a session of another owner.
+        They belong to the owner of the session. An unknown name becomes a session of the named owner, or of everyone
+        (`global`) if none is named. Raises `Refused` for a session of another owner.
         """
         return self.sessions.observe_batch(session_id, items, scope=self._writer(owner))
 
@@ -99,15 +102,15 @@ class WorkVerbs(Facets):
         source: str = "agent",
         **owner: Unpack[Owner],
     ) -> "CaptureResult":
-        """Store a live turn in its session's ledger, and read it for lasting facts when it is time.
+        """Store a live turn in its session's ledger, and extract lasting facts when it is time.
 
-        Turns wait in a buffer that survives a restart. A high signal ("I prefer …", "from now on …") reads them at once, else
-        the settings `capture_turns` and `capture_minutes` say when, or the end of the session. They leave the buffer only when
-        they were read: while a configured model does not answer, they stay, with the facts found without it stored; this call waits for it no
-        longer than `capture_model_timeout`.
-        Returns the turn's `level`, the `trigger` if turns were read, the `decisions` about them, and how many are `waiting`.
-        A repeated `key` is the same turn. It belongs to the owner named, else to the owner of its session, else to the
-        directory's scope; raises `Refused` for a session of another owner.
+        Turns wait in a buffer that survives a restart. A high signal ("I prefer …", "from now on …") makes them be read
+        at once. Otherwise the settings `capture_turns` and `capture_minutes` decide, or the end of the session. They
+        leave the buffer only once they have been read: while a configured model does not answer, they stay, with the
+        facts found without it stored. This call waits for it no longer than `capture_model_timeout`. Returns the turn's
+        `level`, the `trigger` if turns were read, the `decisions` about them, and how many are `waiting`. A repeated
+        `key` is the same turn. It belongs to the owner named, else to the owner of its session, else to the directory's
+        scope; raises `Refused` for a session of another owner.
         """
         from engram.gates.secrets.scan import refuse_secret
 
@@ -128,9 +131,9 @@ class WorkVerbs(Facets):
 
     @bind_verb(work.FLUSH_CAPTURES)
     def flush_captures(self, session_id: str = "", **owner: Unpack[Owner]) -> "CaptureResults":
-        """Read the turns that wait in a session's buffer now, or in all of them: everyone's, or those an owner sees.
+        """Read the turns waiting in one session's buffer now, or in all buffers: everyone's, or those an owner sees.
 
-        Raises `NotFound` for a session that does not exist, or is another owner's.
+        Raises `NotFound` for a session that does not exist or belongs to another owner.
         """
         if is_paused(self.store):
             raise Refused(PAUSED_MESSAGE)
@@ -148,7 +151,7 @@ class WorkVerbs(Facets):
 
     @bind_verb(work.READ_DUE_CAPTURES)
     def read_due_captures(self, **owner: Unpack[Owner]) -> "CaptureResults":
-        """Read the turns whose time has come: everyone's, or those an owner sees. `engram worker` does this by itself."""
+        """Read the turns that are due: everyone's, or those an owner sees. `engram worker` does this by itself."""
         if is_paused(self.store):
             raise Refused(PAUSED_MESSAGE)
         return self._buffer.read_due(self.scopes_for(**owner))
@@ -164,20 +167,23 @@ class WorkVerbs(Facets):
         metadata: Mapping[str, Any] | None = None,
         **owner: Unpack[Owner],
     ) -> TaskRun:
-        """Start work that outlives a conversation. It belongs to the owner named, else to the scope of the directory."""
+        """Start work that outlives a conversation.
+
+        It belongs to the named owner, else to the scope of the directory.
+        """
         own = self._own_scope(owner)
         return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
 
     @bind_verb(work.SHOW_TASK)
     def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
-        """A task by id; raises `NotFound` where it belongs to another owner than the one named."""
+        """A task by id. Raises `NotFound` if it belongs to another owner than the named one."""
         return self.tasks.get(task, scopes=self.scopes_for(**owner))
 
     @bind_verb(work.LIST_TASK)
     def list_tasks(
         self, status: str | Sequence[str] | None = None, *, limit: int | None = 50, **owner: Unpack[Owner]
     ) -> TaskRuns:
-        """Tasks, newest first; deleted ones only when asked for. Everyone's, or those an owner sees."""
+        """Tasks, newest first, of everyone or those an owner sees; deleted ones only on request."""
         return self.tasks.list(status, limit, scopes=self.scopes_for(**owner))
 
     @bind_verb(work.PAUSE_TASK)
@@ -192,7 +198,7 @@ class WorkVerbs(Facets):
 
     @bind_verb(work.COMPLETE_TASK)
     def complete_task(self, task: str, outcome: str = "", **owner: Unpack[Owner]) -> TaskRun:
-        """Mark a task as completed; its ledger takes no more events."""
+        """Mark a task as completed; its ledger accepts no more events."""
         return self.tasks.complete(self._own_task(task, owner), outcome)
 
     @bind_verb(work.FAIL_TASK)
@@ -225,9 +231,12 @@ class WorkVerbs(Facets):
         derive: bool = True,
         **owner: Unpack[Owner],
     ) -> Event:
-        """Append one event to a task's ledger: a message, a tool call or result, an observation, an error or an artifact. A repeated key is the same event.
+        """Append one event to a task's ledger. A repeated key is the same event.
 
-        Facts are derived from a message in the background unless `derive=False`. It belongs to the owner of the task; raises `Refused` where another owner is named.
+        Events are messages, tool calls or results, observations, errors and artifacts.
+
+        Facts are derived from a message in the background unless `derive=False`. It belongs to the owner of the task.
+        Raises `Refused` if another owner is named.
         """
         return self.tasks.record_event(
             self._own_task(task, owner),
@@ -254,7 +263,7 @@ class WorkVerbs(Facets):
         key: str = "",
         **owner: Unpack[Owner],
     ) -> Events:
-        """Append a whole turn at once or not at all; facts are derived from it in the background unless `derive=False`.
+        """Append a whole turn atomically. Facts are derived from it in the background unless `derive=False`.
 
         A tool call is {"name", "arguments", "result" or "error"} and any fields of your own; an artifact {"name", "content"}.
         """
@@ -317,7 +326,7 @@ class WorkVerbs(Facets):
 
     @bind_verb(work.PROCESS_MEMORY_JOBS)
     def process_memory_jobs(self, limit: int = 100) -> "WorkResult":
-        """Run the background jobs that are due: derive facts from turns, ask the model what waits for it."""
+        """Run the background jobs that are due: derive facts from turns, process what waits for the model."""
         from engram.sessions.jobs import WorkResult
 
         return WorkResult() if is_paused(self.store) else self.jobs.work(limit)
@@ -338,11 +347,14 @@ class WorkVerbs(Facets):
         min_relevance: float = INJECT_FLOOR,
         **owner: Unpack[Owner],
     ) -> "TaskContext":
-        """What an agent must know to continue: goal, latest checkpoint and critical facts, then recent events, earlier events about the query, facts, the graph.
+        """What an agent must know to continue a task.
 
-        `query` is what it is about to do, the goal where none is given; earlier events and facts less likely about it than
-        `min_relevance` (0 to 1) are left out. `wordings` say the query in other words. `count` measures a text in your model's tokens; by
-        default the bundled tokenizer does.
+        It has the goal, the latest checkpoint and critical facts, then recent events, earlier events about the query,
+        facts, the graph.
+
+        `query` is what the agent is about to do, by default the goal; earlier events and facts whose relevance to it is
+        below `min_relevance` (0 to 1) are left out. `wordings` are other wordings of the query. `count` measures a text
+        in your model's tokens; by default the bundled tokenizer does.
         """
         return self._contexts.build(
             self.get_task(task, **owner), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,
@@ -367,9 +379,9 @@ class WorkVerbs(Facets):
         progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInput":
-        """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
+        """Split a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
 
-        `kind`: markdown, text, code or diff; detected where none is given. `path` is the file it came from, so that
+        `kind`: markdown, text, code or diff; detected by default. `path` is the original file, so that
         `cite` can compare. With `extract_with_llm` the configured model extracts facts too. Recording the same text again
         continues where it stopped.
         """
@@ -393,9 +405,11 @@ class WorkVerbs(Facets):
         progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInputs":
-        """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is started where none is named.
+        """Read a file, or every text file of a folder, into a task's ledger.
 
-        For a folder, `.refused` names the files that cannot be read and `.left_out` those that are skipped, with the reason.
+        Without a task, it starts one of the owner's.
+
+        For a folder, `.refused` names the unreadable files and `.left_out` the skipped ones, with the reason.
         """
         from engram.capture.documents.ingest import IngestOptions
         from engram.gates.secrets.scan import redact
@@ -433,5 +447,5 @@ class WorkVerbs(Facets):
 
     @bind_verb(work.CITE)
     def cite(self, ref: str, **owner: Unpack[Owner]) -> "Citation":
-        """The quote behind a chunk, or behind a fact derived from one, checked against its source as it is now."""
+        """The quote behind a chunk, or behind a fact derived from one, checked against the current source."""
         return self._citing.cite(ref, self.scopes_for(**owner))

@@ -42,11 +42,11 @@ _DETAILS = (
     "rationale",
     "context",
 )
-"""Fields that do not make another memory of the same statement."""
+"""Fields that do not make the same statement another memory."""
 
 
 def _with_unapplied(decision: Decision, given: Mapping[str, Any]) -> Decision:
-    """The decision; about a duplicate, with a warning that names the fields which the stored memory does not have."""
+    """The decision. For a duplicate, it has a warning that names the fields that the stored memory lacks."""
     from engram.capture.draft import checked_fields
 
     stored = decision.memory
@@ -83,18 +83,22 @@ class WriteVerbs(Facets):
         on_conflict: str = "",
         **fields: Unpack[MemoryFields],
     ) -> Decision:
-        """Propose a memory to the gates. `autonomous` marks what nobody asked to store: the quality gates apply to it too.
+        """Propose a memory to the gates.
 
-        Feedback takes `situation`, `behavior`, `impact` and `action`; a fact `situation`, `subject`, `predicate` and `object`. All are
-        required, and the statement is rendered from them. Learned again in another situation, the stored one covers both.
+        `autonomous` marks memories that nobody asked to store; the quality gates also apply to them.
 
-        `supersedes` names stored memories, by id or name, that this one replaces. With `relation` it says something else about
-        them: update (the default), contradiction, refinement, same or different. The decision's `related` has up to three
-        memories that the new one may outdate or contradict; to replace one, repeat the call with it in `supersedes`.
+        Feedback takes `situation`, `behavior`, `impact` and `action`; a fact `situation`, `subject`, `predicate` and
+        `object`. All are required, and the statement is rendered from them. If learned again in another situation, the
+        stored one covers both.
 
-        `on_conflict` says what becomes of one that contradicts a stored memory: `update` that one, `replace` it, `keep-both`, or `skip`, which
-        stores nothing and is the default of autonomous feedback and facts. Otherwise it is stored and waits for review, where the same call
-        with a choice settles it.
+        `supersedes` names stored memories, by id or name, that this one replaces. `relation` declares another relation
+        to them: update (the default), contradiction, refinement, same or different. The decision's `related` has up to
+        three memories that the new one may outdate or contradict; to replace one, repeat the call with it in
+        `supersedes`.
+
+        `on_conflict` decides about a memory that contradicts a stored one: `update` that one, `replace` it,
+        `keep-both`, or `skip`, which stores nothing and is the default for autonomous feedback and facts. Without a
+        choice it is stored and waits for review, where the same call with a choice settles it.
         """
         session = self._recordable_session(session or fields.get("session_id", ""), fields)
         given = self._prepare_fields(statement, fields, session, source, replaces=False)
@@ -106,7 +110,7 @@ class WriteVerbs(Facets):
         return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
     def _hide_foreign(self, decision: Decision, scope: str) -> Decision:
-        """The decision for the owner it was made for: a memory that they do not see decided it all the same, and is not shown."""
+        """The decision as its owner may see it: memories they do not see are hidden, although they influenced it."""
         if (other := decision.other) is None:
             return decision
         scopes = self.scopes_for(scope=scope or None)
@@ -152,7 +156,7 @@ class WriteVerbs(Facets):
         relation: str = "",
         **fields: Unpack[MemoryFields],
     ) -> Decision:
-        """Store something a person said; `supersedes` and `relation` as with `learn`."""
+        """Store a person's statement; `supersedes` and `relation` work as in `learn`."""
         session = self._recordable_session(session or fields.get("session_id", ""), fields)
         given = self._prepare_fields(statement, fields, session, source, replaces=False)
         here = self._scopes.scope() or ""
@@ -171,11 +175,12 @@ class WriteVerbs(Facets):
         team: bool = False,
         **fields: Unpack[MemoryFields],
     ) -> Memory:
-        """Store what a trusted program says. A secret raises `SecretRefused`.
+        """Store a statement of a trusted program. A secret raises `SecretRefused`.
 
-        An exact duplicate returns the existing memory with the new cues: the metadata and other fields of this call are not stored.
+        An exact duplicate returns the existing memory with the new cues; the metadata and other fields of this call are
+        not stored.
 
-        `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
+        `team=True` writes it to the repository of the opened directory, to be committed with the code.
         """
         given = self._prepare_fields(
             statement, {**fields, **({"session": session} if session else {})}, session, source
@@ -207,8 +212,8 @@ class WriteVerbs(Facets):
     ) -> "AddedMemories":
         """Store many memories at once. Every item is checked before the first is written.
 
-        If one is refused, the error names its place and nothing is written; with `on_error="skip"` the others are stored, and the answer lists
-        it in `skipped`.
+        If one is refused, the error gives its position and nothing is written. With `on_error="skip"` the others are
+        stored, and the answer lists it in `skipped`.
         """
 
         def prepare_item(item: Any) -> dict[str, Any]:
@@ -229,9 +234,10 @@ class WriteVerbs(Facets):
         new_scope: str | None = None,
         **fields: Unpack[ChangedFields],
     ) -> Memory:
-        """A new version of a fact; the one before is superseded and stays readable.
+        """Add a new version of a fact; the previous one is superseded and stays readable.
 
-        `scope`, or `agent_id` and `user_id`, name who revises it. `new_scope` is where the new version belongs, if not where the old one does.
+        `scope`, or `agent_id` and `user_id`, name who revises it. `new_scope` is the scope of the new version, if it
+        differs from the old one's.
         """
         from engram.review.lineage import find_replaceable
 
@@ -269,7 +275,7 @@ class WriteVerbs(Facets):
         scopes: Scopes = None,
         absorbed: str = "",
     ) -> Memory:
-        """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
+        """The changed memory. It supersedes the candidate `absorbed`, which waited to say the same."""
         from engram.capture.draft import checked_fields, clamp_import_time
         from engram.decisions.authority import (
             WORDING_FIELDS,
@@ -317,7 +323,7 @@ class WriteVerbs(Facets):
         return self._change(ref, "update", actor, reason, apply_update, scopes, absorbed)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
-        """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
+        """Raise `Refused` if anyone but a person writes instructions to the reader into a memory."""
         from engram.decisions.authority import refuse_instructions
 
         form = changes.get("form") or {}
@@ -326,7 +332,7 @@ class WriteVerbs(Facets):
         refuse_instructions(actor, draft, "change it")
 
     def _check_claims(self, changes: Mapping[str, Any], actor: str) -> None:
-        """Raise `Refused` where an actor below a program sets who said or confirmed a memory."""
+        """Raise `Refused` if an actor ranked below a program sets who stated or confirmed a memory."""
         from engram.rules.sources import Rank, rank_of
 
         claimed = sorted(changes.keys() & {"source", "verification", "feedback", "derivation_count"})
@@ -336,7 +342,7 @@ class WriteVerbs(Facets):
             )
 
     def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
-        """Raise `InvalidInput` where another memory of the scope has the name, or an alias is the id of another."""
+        """Raise `InvalidInput` if another memory of the scope has the name, or an alias is the id of another."""
         from engram.store.records import refuse_foreign_ids
 
         if changes.get("aliases"):
@@ -364,9 +370,9 @@ class WriteVerbs(Facets):
     def verify(
         self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), **owner: Unpack[Owner]
     ) -> Memory:
-        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed.
+        """Confirm that a memory is still true, which reinforces and refreshes it. Only a person marks it as confirmed.
 
-        `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
+        `shown` is the memory as it was read. Raises `ChangedMeanwhile` if it has changed since.
         """
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
@@ -387,7 +393,7 @@ class WriteVerbs(Facets):
     def forget(
         self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "", **owner: Unpack[Owner]
     ) -> "Memory | Purged":
-        """Retire a memory, and return it: it is left out of every answer and stays readable.
+        """Retire a memory and return it. It is left out of every answer and stays readable.
 
         `purge=True` destroys it instead and returns a `Purged`: what was destroyed, what is left, what is out of reach. After an
         interrupted purge, the same call finishes it.
@@ -413,7 +419,7 @@ class WriteVerbs(Facets):
     ) -> "Purged":
         """Destroy everything of a scope or an owner, and of the scopes below it: memories, sessions and tasks.
 
-        It cannot be undone; the result proves it, and names what is left or out of reach.
+        It cannot be undone. The result proves it, and names what is left or out of reach.
 
         `forget(ref, purge=True)` destroys a single memory.
         """
@@ -436,7 +442,10 @@ class WriteVerbs(Facets):
     def feedback(
         self, ref: str, signal: str, *, session: str = "", actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
-        """Rate a memory that the owner sees: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
+        """Rate a memory that the owner sees: positive, negative or neutral.
+
+        Only a person's rating retires a person's statement.
+        """
         from engram.gates.secrets.scan import refuse_secret
         from engram.sessions import sessions
 
@@ -457,7 +466,7 @@ class WriteVerbs(Facets):
         reason: str = "",
         **owner: Unpack[Owner],
     ) -> Memory:
-        """Link one memory to another by a named relation with a weight; calling it again replaces the weight."""
+        """Link one memory to another by a named relation with a weight. Another call replaces the weight."""
         return self.graph.relate(
             source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason,
             scopes=self.scopes_for(**owner),
@@ -497,7 +506,7 @@ class WriteVerbs(Facets):
         return execute_change(self.store, self._clock, decision)
 
     def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":
-        """The new text and its vector, computed before the lock is taken; no vector where the text is unchanged."""
+        """The new text and its vector, computed before the lock is taken; no vector if the text is unchanged."""
         meaning = meaning_of(memory)
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
@@ -511,10 +520,11 @@ class WriteVerbs(Facets):
         situation: str = "",
         form: Mapping[str, str] | None = None,
     ) -> tuple[str, str]:
-        """The scope for a new memory by what it says, and why: the directory's for what is about its project, else `global`.
+        """The scope for a new memory by its content, and why: the directory's if it is about its project, else `global`.
 
-        `form` has the parts of feedback or a fact, instead of a statement. The rules are those of `engram.gates.nature`. What `global` knows
-        already, or has an older value of, stays there. Nothing is written.
+        `form` has the parts of feedback or a fact, instead of a statement. The rules are those of
+        `engram.gates.nature`. A statement that `global` already has, or has an older value of, stays there. Nothing is
+        written.
         """
         from engram.client.placement import inferred_scope
 
@@ -524,19 +534,19 @@ class WriteVerbs(Facets):
 
     @bind_verb(store.SCOPE_HERE)
     def scope_here(self) -> str:
-        """The scope of the directory this was opened for; `global` outside of a repository."""
+        """The scope of the opened directory; `global` outside a repository."""
         return self._scopes.scope() or "global"
 
     @bind_verb(store.SCOPE_NOTICES)
     def scope_notices(self) -> list[str]:
-        """What a person should decide about the scope of the directory: an older scope that may belong to it, another directory that claims it."""
+        """Open questions about the scope of the directory: an older scope that may belong to it, another directory that claims it."""
         from engram.upkeep.scope_links import scope_notices
 
         return scope_notices(self.store, self.directory)
 
 
 def _scopes_touched(before: Memory, after: Memory) -> list[str]:
-    """The scopes in which a change depends on what else is there: its words, name or scope change."""
+    """The scopes whose contents affect a change, because its words, name or scope change."""
     same = (
         meaning_of(before) == meaning_of(after)
         and (before.scope, before.name, before.aliases) == (after.scope, after.name, after.aliases)

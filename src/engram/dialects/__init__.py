@@ -1,1 +1,1 @@
-"""The formats memories are read from and written to. One record inside, dialects at the edge."""
+"""The formats that memories are read from and written to. The record inside is the same for all of them."""

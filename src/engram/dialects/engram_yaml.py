@@ -1,4 +1,4 @@
-"""Engram's own dialect: memories as plain data with the field names and the order of spec 1, written as YAML or JSON and read again."""
+"""Engram's own dialect: memories as plain data with the field names and order of spec 1, written and read as YAML or JSON."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -69,16 +69,16 @@ def _read_span(value: Any) -> tuple[int, int]:
 
 
 class _Links(Block):
-    """Links of a memory, which may have thousands: those as Engram writes them are read without asking the table."""
+    """Reads the links of a memory, which may have thousands. Links as Engram writes them are read without the table."""
 
     def read_list(self, value: Any) -> tuple[Any, ...]:
-        """A list of links; where one is not plain the table reads them all, or says which one it refuses."""
+        """A list of links. If one is not plain, the table reads them all, or names the one it refuses."""
         links = [_plain_link(item) for item in value] if type(value) is list else [None]
         return tuple(links) if all(links) else super().read_list(value)
 
 
 _NEW = object.__new__
-# Filled slot by slot: a frozen record's own constructor takes three times as long.
+# Filled slot by slot, because a frozen record's own constructor takes three times as long.
 _TARGET, _TYPE, _STRENGTH, _WEIGHT, _CONFIDENCE, _REINFORCED, _EXTRA = (
     vars(Association)[field.name].__set__ for field in lazy.fields(Association)
 )
@@ -208,7 +208,7 @@ _MEMORY = Block(
 MEMORY_KEYS = _MEMORY.keys
 """Keys at the top of a record that are fields."""
 FIELD_KEYS = _MEMORY.keys | _METADATA.keys
-"""The same, and those of its metadata, which a record may also have at the top."""
+"""The same plus the keys of its metadata, which a record may also have at the top."""
 TEXT_KEYS = _MEMORY.keys_read_by(
     fields.read_text, _read_required, fields.read_texts, fields.read_tags, fields.read_cues
 )
@@ -216,10 +216,10 @@ TEXT_KEYS = _MEMORY.keys_read_by(
 
 
 def from_mapping(data: Mapping[str, Any]) -> Memory:
-    """The memory a mapping describes. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer record.
+    """The memory described by a mapping. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer record.
 
-    Two tables say it all: which key holds which field, how it is read, how it is written. What a table does not know
-    lands in `extra`, at the depth where it stood, and is written back there.
+    Two tables define which key holds which field, and how it is read and written. Keys missing from the tables are kept
+    in `extra`, at their original depth, and written back there.
     """
     try:
         return _read_memory(data)
@@ -242,20 +242,20 @@ _BY_HAND: _Ranges = (
     ("revision", lambda m: m.revision, 1, inf),
     ("decay_days", lambda m: m.decay_days, 0, inf),
 )
-"""What a person may write into a file, by its key: the ranges of `docs/file-format.md`."""
+"""The ranges of values that a person may write into a file, by key (see `docs/file-format.md`)."""
 
 
 def hand_problem(memory: Memory, before: Memory | None = None) -> str:
-    """What is out of its range in a record that a person wrote, or "". What stood there `before` is nobody's slip.
+    """The first value out of range in a record that a person wrote, or "". Values already in `before` do not count.
 
-    Engram itself may hold a confidence below .1, and reads whatever an earlier version wrote; that is why this is not asked
-    of every record that is read.
+    Engram itself may store a confidence below .1 and reads whatever an earlier version wrote, so this is not checked
+    for every record that is read.
     """
     return _out_of_range(_BY_HAND, memory, before)
 
 
 def count_problem(memory: Memory) -> str:
-    """Which of its counters is negative, or ""."""
+    """The counter that is negative, or ""."""
     return _out_of_range(_COUNTS, memory)
 
 
@@ -269,7 +269,10 @@ def _out_of_range(ranges: _Ranges, memory: Memory, before: Memory | None = None)
 
 
 def to_mapping(memory: Memory) -> dict[str, Any]:
-    """A memory as plain data, spec 1's names and order, defaults left out. Raises `InvalidInput` naming the field."""
+    """A memory as plain data with spec 1's names and order, without defaults.
+
+    Raises `InvalidInput` naming the field.
+    """
     try:
         return _write_memory(memory)
     except FieldError as error:
@@ -318,7 +321,7 @@ def _read_metadata(known: dict[str, Any], extra: dict[str, Any]) -> None:
 
 
 def _split_feedback(found: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Put the unknown keys of the feedback block, which was read as a pair, into `extra`."""
+    """Move the unknown keys of the feedback block, which was read as a pair, into `extra`."""
     if "feedback" in found:
         found["feedback"], unknown = found["feedback"]
         if unknown:
@@ -360,7 +363,7 @@ def _merge_metadata(memory: Memory, metadata: dict[str, Any], unknown: Any) -> N
 
 
 def dump(memories: Sequence[Memory]) -> str:
-    """Memories as a YAML list. Raises `InvalidInput` for what no file can store, such as half a surrogate pair."""
+    """Memories as a YAML list. Raises `InvalidInput` for text that no file can store, such as half a surrogate pair."""
     return "".join(map(_dump_one, memories)) or "[]\n"
 
 
@@ -375,7 +378,7 @@ def _dump_one(memory: Memory) -> str:
 
 
 def load(source: str | bytes, *, where: str = "") -> list[Memory]:
-    """The memories in a file: a list, one record alone, or PLUR's `engrams:` list in PLUR's wording.
+    """The memories in a file: a list, a single record, or PLUR's `engrams:` list in PLUR's wording.
 
     Raises `StoreCorrupt` with file and line, or `UnknownVersion`.
     """
@@ -397,7 +400,10 @@ def load(source: str | bytes, *, where: str = "") -> list[Memory]:
 
 
 def load_mappings(text: str, *, where: str = "") -> list[dict[str, Any]]:
-    """The records in a file as plain data: a list, PLUR's `engrams:` list, or one record alone. Raises `UnreadableData`."""
+    """The records in a file as plain data: a list, PLUR's `engrams:` list, or a single record.
+
+    Raises `UnreadableData`.
+    """
     return _records(text, where)[0]
 
 
@@ -408,7 +414,7 @@ def _plur_reader() -> Callable[[Mapping[str, Any]], Memory]:
 
 
 def _records(text: str, where: str) -> tuple[list[dict[str, Any]], list[int], str]:
-    """The records, the line each begins on, and the key they are listed under."""
+    """The records, the line on which each begins, and the key that lists them."""
     from engram.readers.yaml_parser import parse_yaml
 
     document = parse_yaml(text, where=where, text_keys=TEXT_KEYS)
@@ -418,7 +424,7 @@ def _records(text: str, where: str) -> tuple[list[dict[str, Any]], list[int], st
     if not isinstance(records, list):
         problem = "is empty" if tree is None else "has no list of records"
         raise UnreadableData(f"the file {problem}; an empty list is written []", where=where or "YAML", line=1)
-    # The list may be an alias of one above it, whose lines are unknown.
+    # The list may be an alias of an earlier one, whose lines are unknown.
     lines = document.lines if len(document.lines) == len(records) else [1] * len(records)
     for line, record in zip(lines, records, strict=True):
         if not isinstance(record, dict):

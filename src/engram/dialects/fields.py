@@ -1,7 +1,7 @@
 """The fields of a record in a file: readers and writers of single values, and blocks made of them.
 
-Readers accept what a person may have typed and raise `FieldError` otherwise; they never guess. Writers refuse what
-could not be read back. A block is a table of fields; keys the table does not know are kept separately.
+Readers accept what a person may have typed, never guess, and raise `FieldError` otherwise. Writers refuse values that
+could not be read back. A block is a table of fields; keys missing from the table are kept separately.
 """
 
 import math
@@ -19,9 +19,9 @@ from engram.rules.labels import normalize_cues
 _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off"})
 LARGEST_COUNT = 2**63 - 1
-"""The largest whole number every index can store."""
+"""The largest whole number that every index can store."""
 _DEEPEST = 150
-"""Levels from which free data is not even taken apart; what is written is limited to fewer."""
+"""Maximum levels of free data that are parsed; the limit for writing is lower."""
 _MIDNIGHT = "T00:00:00+00:00"
 
 
@@ -46,7 +46,7 @@ def quote_value(value: object) -> str:
 
 
 def read_text(value: Any) -> str:
-    """Text. What YAML took for a number, a date or a truth value is the text it was written as."""
+    """Text. If YAML read it as a number, a date or a truth value, the result is the text as written."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -92,7 +92,7 @@ def read_map(value: Any) -> dict[str, Any]:
 
 
 def read_flag(value: Any) -> bool:
-    """True or false, in the words YAML 1.1 or 1.2 has for them."""
+    """True or false, in any spelling of YAML 1.1 or 1.2."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -128,7 +128,7 @@ def read_number(value: Any) -> float:
 
 
 def number_between(low: float, high: float) -> Callable[[Any], float]:
-    """A reader of numbers that lie between two bounds, both included."""
+    """A reader of numbers between two bounds, both included."""
 
     def read(value: Any) -> float:
         if type(value) is float and low <= value <= high:
@@ -142,19 +142,19 @@ def number_between(low: float, high: float) -> Callable[[Any], float]:
 
 
 def writer_between(low: float, high: float) -> Callable[[float], float]:
-    """The writer that belongs to `number_between`: what is out of bounds could not be read again."""
+    """The writer for `number_between`. It refuses numbers out of bounds, because they could not be read back."""
     check = number_between(low, high)
     return lambda value: write_number(check(value))
 
 
 def write_number(value: float) -> float:
-    """A number as it stands in a file: whole numbers without a fraction."""
+    """A number as written to a file: whole numbers without a fraction."""
     number = read_number(value)
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
 def write_text(value: Any) -> str:
-    """Text, refused if it is anything else."""
+    """Text. Refuses anything else."""
     if type(value) is str:
         return value
     if isinstance(value, str):
@@ -195,7 +195,7 @@ def _in_utc(value: datetime) -> datetime:
 
 
 def write_time(value: datetime) -> str:
-    """A time as ISO text in UTC; midnight as a plain date, the way spec 1 writes days."""
+    """A time as ISO text in UTC; midnight as a plain date, as spec 1 writes days."""
     if value.tzinfo is None:
         raise FieldError(f"has no time zone: {value.isoformat()}")
     text = _in_utc(value).isoformat()
@@ -208,7 +208,7 @@ def _shift_point(value: float, places: int) -> float:
 
 
 def read_confidence(value: Any) -> float:
-    """Spec 1's 1–10 as 0–1: the decimal point moves, so 9.1 is .91 and not .9099999999999999."""
+    """Spec 1's 1–10 as 0–1. Only the decimal point moves, so 9.1 is .91 and not .9099999999999999."""
     if isinstance(value, str):
         return _confidence_from_text(value)
     number = read_number(value)
@@ -231,8 +231,8 @@ def _confidence_from_text(value: str) -> float:
 def write_confidence(value: float) -> float | str:
     """0–1 as 1–10.
 
-    The doubles between 8 and 10 are fewer than those between .8 and 1, so a value of 16 or 17 digits may have no exact
-    counterpart; only then is it written as text, which is read back digit for digit.
+    There are fewer doubles between 8 and 10 than between .8 and 1, so a value of 16 or 17 digits may have no exact
+    counterpart. Only then is it written as text, which is read back digit for digit.
     """
     if not 0 <= read_number(value) <= 1:
         raise FieldError(f"must be between 0 and 1, is {quote_value(value)}")
@@ -243,7 +243,7 @@ def write_confidence(value: float) -> float | str:
 
 
 def unit_number(key: str, value: Any) -> float:
-    """A number from 0 to 1, or the text of one. Raises `InvalidInput` naming the key."""
+    """A number from 0 to 1, or its text. Raises `InvalidInput` naming the key."""
     try:
         number = float(value) if not isinstance(value, bool) else -1.0
     except (OverflowError, TypeError, ValueError):
@@ -254,7 +254,7 @@ def unit_number(key: str, value: Any) -> float:
 
 
 def plain_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys that are no field, as `plain_data`. Raises `InvalidInput` naming the key."""
+    """Unknown keys as `plain_data`. Raises `InvalidInput` naming the key."""
     try:
         found: dict[str, Any] = plain_data(value)
     except FieldError as error:
@@ -263,7 +263,7 @@ def plain_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_data(value: Any, depth: int = 0) -> Any:
-    """Free data as JSON and YAML both can hold it; anything else is refused."""
+    """Free data as both JSON and YAML can represent it; anything else is refused."""
     if depth > _DEEPEST:
         raise FieldError(f"is nested deeper than {_DEEPEST} levels")
     if value is None or isinstance(value, bool):
@@ -296,7 +296,7 @@ def _plain_under(name: Any, item: Any, depth: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One key of a file: the attribute it fills, how to read it, how to write it, what may be left out."""
+    """One key of a file: its attribute, how to read and write it, and when it may be left out."""
 
     key: str
     attribute: str
@@ -307,7 +307,7 @@ class Field:
 
 
 class Block:
-    """A block of fields with the record it makes: reads a mapping into it, writes it back, keeps unknown keys separate."""
+    """A block of fields and the record it describes: reads a mapping, writes it back, keeps unknown keys separate."""
 
     def __init__(self, record: Callable[..., Any], *fields: Field) -> None:
         self._record = record
@@ -319,7 +319,7 @@ class Block:
         self._values = attrgetter(*(field.attribute for field in fields))
 
     def read(self, value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The attributes a mapping sets, and the unknown keys."""
+        """The attributes set by a mapping, and the unknown keys."""
         if type(value) is not dict and not isinstance(value, Mapping):
             raise FieldError(f"must be a block of fields, is {quote_value(value)}")
         known: dict[str, Any] = {}
@@ -349,16 +349,16 @@ class Block:
             raise error.under(name) from None
 
     def attribute(self, key: str) -> str:
-        """The attribute a key fills."""
+        """The attribute that a key fills."""
         return self._by_key[key].attribute
 
     def read_pair(self, value: Any) -> tuple[Any, dict[str, Any]]:
-        """The record a mapping makes, and the unknown keys."""
+        """The record described by a mapping, and the unknown keys."""
         known, unknown = self.read(value)
         return self._record(**known), unknown
 
     def write_key(self, key: str, record: Any) -> Any:
-        """One key alone, even if it is the default."""
+        """A single key, even if it has the default value."""
         field = self._by_key[key]
         value = attrgetter(field.attribute)(record)
         if value is None:
@@ -366,7 +366,7 @@ class Block:
         return field.write(value)
 
     def write(self, record: Any, unknown: Any = None) -> dict[str, Any]:
-        """The mapping for a record, defaults left out, unknown keys after the known ones."""
+        """The mapping for a record, without defaults, with unknown keys after the known ones."""
         out: dict[str, Any] = {}
         key = ""
         try:
@@ -380,7 +380,7 @@ class Block:
         return out
 
     def read_item(self, value: Any) -> Any:
-        """One item of a list, its unknown keys in its own `extra`."""
+        """One item of a list, with its unknown keys in its own `extra`."""
         known, unknown = self.read(value)
         try:
             return self._record(**known, extra=unknown)
@@ -410,7 +410,10 @@ class Block:
 
 
 def add_unknown(out: dict[str, Any], unknown: Any, known: frozenset[str]) -> None:
-    """Write unknown keys into a block; one that is a field of the block is refused, because the two could not be distinguished."""
+    """Write unknown keys into a block.
+
+    A key that is a field of the block is refused, because the two could not be told apart.
+    """
     extra = plain_data(unknown)
     if not isinstance(extra, dict):
         raise FieldError(f"extra must be a mapping here, is {quote_value(unknown)}")

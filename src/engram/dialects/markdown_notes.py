@@ -1,4 +1,7 @@
-"""A directory of Markdown notes, one fact each, such as Claude Code's own memory; and the Markdown files below a folder, never through a link out of it."""
+"""Reads a directory of Markdown notes, one fact each, such as Claude Code's own memory.
+
+It also finds the Markdown files below a folder without following links out of it.
+"""
 
 import hashlib
 import os
@@ -18,13 +21,16 @@ from engram.readers.yaml_parser import parse_yaml
 from engram.text.display import slug
 
 MAX_MARKDOWN_BYTES = 8 * 1024 * 1024
-"""Bytes of one file."""
+"""Maximum bytes of one file."""
 _DEEPEST = 32
 Skipped = list[tuple[str, str]]
 
 
 def markdown_files(folder: Path, skipped: Skipped) -> Iterator[Path]:
-    """Every `.md` file below a folder in order of its path, hidden ones left out; links that lead out of it are named."""
+    """Every `.md` file below a folder in order of its path, without hidden ones.
+
+    Links that lead out of it are named.
+    """
     root = folder.resolve()
     yield from _walk(folder, folder, root, skipped, 0)
 
@@ -71,11 +77,11 @@ def markdown_text(path: Path) -> str:
 
 STATED_FIELDS = frozenset({"statement", "type", "context", "tags", "created", "confidence", "metadata"})
 CONFIDENCE = 0.7
-"""What a note that states no confidence counts."""
+"""The confidence of a note that states none."""
 _INDEXES = frozenset({"memory.md", "memory-log.md", "index.md", "readme.md"})
-"""Files that list or explain the notes, in any case."""
+"""Names of files that list or explain the notes, compared without case."""
 _TYPES = {"user": "preference", "reference": "infra", "note": "fact"}
-"""Words of other tools for a type; a word that is a type here means that one."""
+"""Other tools' words for a type; a word that is a type here keeps its meaning."""
 _KNOWN = frozenset(
     {"description", "type", "kind", "name", "title", "tags", "created", "date", "confidence", "metadata"}
 )
@@ -86,14 +92,20 @@ _MARK = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+|>\s*")
 
 
 def has_notes(path: Path, others: Collection[str]) -> bool:
-    """Whether a path is a Markdown file, or a folder of them. `others` are names of files that are no notes, in small letters."""
+    """Whether a path is a Markdown file, or a folder of them.
+
+    `others` are lower-case names of files that are not notes.
+    """
     if path.is_dir():
         return any(file.name.lower() not in (*_INDEXES, *others) for file in markdown_files(path, []))
     return path.suffix.lower() == ".md"
 
 
 def read_markdown_notes(path: Path, others: Collection[str]) -> ImportSource:
-    """Read a note, or every note below a folder less the `others`; what cannot be read is named. Raises `InvalidInput` if there is none."""
+    """Read a note, or every note below a folder except the `others`.
+
+    Unreadable files are named. Raises `InvalidInput` if there is none.
+    """
     folder = path if path.is_dir() else path.parent
     source = ImportSource(
         origin=origin_of_path("import", folder),
@@ -117,7 +129,7 @@ def read_markdown_notes(path: Path, others: Collection[str]) -> ImportSource:
 
 
 def read_markdown_note(text: str, place: str) -> Memory:
-    """The memory of one note, under its place. Raises `InvalidInput` saying what is wrong."""
+    """The memory of one note, identified by its path. Raises `InvalidInput` with the problem."""
     parts = split_frontmatter(text)
     if parts is None and text.startswith("---"):
         raise InvalidInput("the frontmatter is not closed by a second `---` line")
@@ -147,13 +159,13 @@ def read_markdown_note(text: str, place: str) -> Memory:
 
 
 def _id(place: str) -> str:
-    """A note is known by its place; by a digest of it, if it is very long or cannot be shown."""
+    """The id of a note: its path, or a digest if that is very long or cannot be shown."""
     plain = place.isprintable() and len(place) <= _LONGEST_PLACE
     return place if plain else hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _type_word(keys: Mapping[str, Any]) -> str:
-    """The word a note has for its type, or ""."""
+    """The note's word for its type, or ""."""
     block = keys.get("metadata")
     nested = block if isinstance(block, Mapping) else {}
     return (_text(keys, "kind") or _text(keys, "type") or _text(nested, "type")).strip().lower()
@@ -185,12 +197,12 @@ def _time(keys: Mapping[str, Any]) -> Any:
 
 
 def _unknown_keys(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys that are no field, kept as they are; those of a `metadata:` block are merged in."""
+    """Unknown keys, kept as they are; those of a `metadata:` block are merged in."""
     block = keys.get("metadata")
     nested = {key: value for key, value in block.items() if key != "type"} if isinstance(block, Mapping) else {}
     return plain_mapping({**nested, **{key: value for key, value in keys.items() if key not in _KNOWN}})
 
 
 def _show_memory(memory: Memory) -> Memory:
-    """Notes are only read, and state what they state exactly."""
+    """The memory itself: notes are only read, and represent their fields exactly."""
     return memory

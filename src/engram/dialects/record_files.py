@@ -1,4 +1,7 @@
-"""Reads files of records: in Engram's own words, in any words by a mapping of keys or columns, or exported by mem0. Bad records are named, not fatal."""
+"""Reads files of records: in Engram's own format, in others with a mapping of keys or columns, or exported by mem0.
+
+Unusable records are named and skipped.
+"""
 
 import csv
 import hashlib
@@ -26,7 +29,7 @@ _PLURS_OWN = frozenset({"knowledge_anchors", "commitment", "write_count", "injec
 
 
 def read_record_files(path: Path) -> ImportSource:
-    """Read a file, or every YAML and JSON file below a folder. Raises `InvalidInput` where there is none."""
+    """Read a file, or every YAML and JSON file below a folder. Raises `InvalidInput` if there is none."""
     reading = ImportSource(origin=origin_of_path("import", path))
     files = [path] if path.is_file() else sorted(record_files(path))
     if not files:
@@ -44,7 +47,7 @@ def read_record_files(path: Path) -> ImportSource:
 
 
 def record_files(folder: Path) -> Iterator[Path]:
-    """The YAML and JSON files below a folder, hidden ones left out."""
+    """The YAML and JSON files below a folder, without hidden ones."""
     root = folder / "engrams" if (folder / "store.json").is_file() else folder
     for file in root.rglob("*"):
         hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
@@ -63,7 +66,7 @@ def _read_file(file: Path, reading: ImportSource) -> None:
 
 
 def records_in(file: Path, reading: ImportSource) -> list[tuple[str, Any]]:
-    """The records of a YAML or JSON file, each with its place. Raises `InvalidInput`."""
+    """The records of a YAML or JSON file, each with its position. Raises `InvalidInput`."""
     text = read_text(file)
     suffix = file.suffix.lower()
     if suffix == ".jsonl":
@@ -78,7 +81,7 @@ def _number_records(records: list[Any], file: Path) -> list[tuple[str, Any]]:
 
 
 def _lines(text: str, file: Path, reading: ImportSource) -> Iterator[tuple[str, Any]]:
-    """One record per line; a line that is torn costs that line."""
+    """One record per line; a damaged line loses only that record."""
     for number, line in enumerate(text.split("\n"), 1):
         where = f"{file.name} line {number}"
         if line.strip():
@@ -89,12 +92,15 @@ def _lines(text: str, file: Path, reading: ImportSource) -> Iterator[tuple[str, 
 
 
 def parse_record_json(text: str, *, where: str, line: int = 1) -> Any:
-    """The value of a JSON text. Raises `UnreadableData`, also for a key that appears twice. Each record's characters are checked when it is read."""
+    """The value of a JSON text.
+
+    Raises `UnreadableData`, also for a duplicate key. The characters of each record are checked when it is read.
+    """
     return parse_json(text, where=where, line=line, characters="any", unique_keys=True)
 
 
 def list_in(tree: Any, file: Path) -> list[Any]:
-    """The list of records in a JSON file: itself, under one of the usual keys, or the one record it is."""
+    """The list of records in a JSON file: the file itself, the value of a usual key, or its single record."""
     if isinstance(tree, dict):
         tree = next((tree[key] for key in _LIST_KEYS if isinstance(tree.get(key), list)), [tree])
     if isinstance(tree, list):
@@ -103,7 +109,7 @@ def list_in(tree: Any, file: Path) -> list[Any]:
 
 
 def _record(record: Any) -> "Memory | Mapping[str, Any]":
-    """A record in Engram's or PLUR's own wording as a memory, without an id where it has none; anything else stays fields."""
+    """A record in Engram's or PLUR's format as a memory, without an id if it has none; other records stay fields."""
     if isinstance(record, str):
         return {"statement": record}
     if not isinstance(record, Mapping):
@@ -121,11 +127,11 @@ def _record(record: Any) -> "Memory | Mapping[str, Any]":
 
 TABLE_SUFFIXES = (".csv", ".tsv")
 Row = tuple[str, dict[str, str]]
-"""The place of a row, and its cells by column."""
+"""The position of a row, and its cells by column."""
 
 
 def read_table(path: Path, source: ImportSource) -> tuple[list[str], Iterator[Row]]:
-    """The columns of a table, and its rows; one that is none is named in `source`. Raises `InvalidInput` for a bad header."""
+    """The columns and rows of a table; invalid rows are named in `source`. Raises `InvalidInput` for a bad header."""
     text = read_text(path)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -174,7 +180,7 @@ _LIST_FIELDS = ("tags", "cues", "entities")
 _PHRASES = ("cues",)
 """Lists whose entries may contain commas, so that only semicolons separate them in a text."""
 FIELDS = ("id", *_TEXTS, *_TIMES, *_NUMBERS, *_LIST_FIELDS)
-"""The fields a mapping may fill."""
+"""The fields that a mapping may fill."""
 _USUAL = {
     "statement": ("statement", "content", "fact", "text", "memory", "note"),
     "id": ("id", "uuid"),
@@ -182,15 +188,15 @@ _USUAL = {
     "created": ("created", "created_at", "date", "timestamp"),
     "tags": ("tags",),
 }
-"""Without a mapping, the names a column of a table usually has."""
+"""The usual column names of a table without a mapping."""
 _EARLIEST_EPOCH = 1e9
-"""Seconds since 1970 from which a number is one; a smaller one is a date such as 20250301, or nothing."""
+"""Minimum number read as seconds since 1970; a smaller one is a date such as 20250301, or nothing."""
 _MILLISECONDS = 1e11
-"""The number from which it counts milliseconds."""
+"""Minimum number read as milliseconds since 1970."""
 
 
 def parse_mapping(text: str) -> dict[str, str]:
-    """`statement=text,created=when` as field → key. Raises `InvalidInput` for a field that there is not."""
+    """`statement=text,created=when` as field → key. Raises `InvalidInput` for an unknown field."""
     mapping: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         field, equals, key = (piece.strip() for piece in part.partition("="))
@@ -203,7 +209,7 @@ def parse_mapping(text: str) -> dict[str, str]:
 
 
 def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
-    """Read a file's records by a mapping; a table without one by its usual column names. Raises `InvalidInput`."""
+    """Read a file's records by a mapping, or a table by its usual column names. Raises `InvalidInput`."""
     if not path.is_file():
         raise InvalidInput(f"{path} is a folder; a mapping reads one file")
     if unknown := [field for field in mapping if field not in FIELDS]:
@@ -236,7 +242,7 @@ def _take(records: Iterable[tuple[str, Any]], mapping: Mapping[str, str], source
 
 
 def build_memory(record: Any, mapping: Mapping[str, str]) -> Memory:
-    """The memory of a record; keys that no field takes are its metadata. Raises `InvalidInput` naming the key."""
+    """The memory of a record; unmapped keys become its metadata. Raises `InvalidInput` naming the key."""
     if not isinstance(record, Mapping):
         raise InvalidInput(f"a record must be fields, is {json.dumps(record, default=str):.60}")
     values: dict[str, Any] = {}
@@ -254,7 +260,7 @@ def build_memory(record: Any, mapping: Mapping[str, str]) -> Memory:
 
 
 def _at(record: Mapping[str, Any], key: str) -> Any:
-    """The value of a key; `payload.text` is the key of a block, unless there is a key of that name."""
+    """The value of a key; `payload.text` is a key inside a block, unless a key has that name."""
     value: Any = record
     for part in (key,) if key in record else key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -262,7 +268,7 @@ def _at(record: Mapping[str, Any], key: str) -> Any:
 
 
 def _make_id(record: Mapping[str, Any]) -> str:
-    """An id for a record without one: the same while the record is the same."""
+    """A stable id for a record without one, derived from its contents."""
     text = json.dumps(record, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -288,7 +294,7 @@ def _split_list(field: str, text: str) -> list[str]:
 
 
 def parse_timestamp(key: str, value: Any) -> Any:
-    """A time: ISO 8601, or from 2001 on seconds or milliseconds since 1970. Raises `InvalidInput` naming the key."""
+    """A time: ISO 8601, or seconds or milliseconds since 1970, from 2001 on. Raises `InvalidInput` naming the key."""
     from datetime import UTC, datetime
 
     text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else value
@@ -339,7 +345,7 @@ def is_mem0(path: Path) -> bool:
 
 
 def read_mem0(path: Path) -> ImportSource:
-    """Read an export; a record that cannot be used is named. Raises `InvalidInput` if it is no JSON list."""
+    """Read an export; unusable records are named. Raises `InvalidInput` if it is not a JSON list."""
     if not path.is_file():
         raise InvalidInput(f"{path} is a folder; give the exported JSON file")
     tree = parse_record_json(read_text(path), where=str(path))
@@ -398,7 +404,7 @@ def _categories(value: Any) -> tuple[str, ...]:
 
 
 def _metadata(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Its metadata, and next to it whose memory it was and every other key."""
+    """Its metadata, plus its owner and every other key."""
     given = record.get("metadata")
     rest = {key: value for key, value in record.items() if key not in _KEYS and value not in (None, "", [], {})}
     return plain_mapping({**(given if isinstance(given, Mapping) else {}), **rest})

@@ -1,4 +1,4 @@
-"""What was read from somewhere else, in the one form that every reader of a format yields."""
+"""The common form in which every reader of a format returns its records."""
 
 import hashlib
 import os
@@ -11,43 +11,44 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 EXPORT_PLACES = "export/places"
-"""The state with the origin of each place that memories were exported to, and when."""
+"""The state file with the origin of each export target, and the time of the export."""
 CLAIMED_SOURCE = "claimed_source"
-"""The key in a memory's `extra` with the source that an imported file gave it: shown and exported, and never counted."""
+"""The key in a memory's `extra` with the source stated by an imported file; shown and exported, but never counted."""
 _ORIGIN = re.compile(r"(?:plur|import)-[0-9a-f]{12}/")
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What a format that knows fewer fields than Engram can say of a memory."""
+    """The part of a memory that a format with fewer fields can represent."""
 
     fields: frozenset[str]
-    """The fields a record of the format states; it says nothing about the others."""
+    """The fields that a record of the format states; others are undefined."""
     as_exported: Callable[[Memory], Memory]
-    """A memory as a reader of the format would see it: written, and read again."""
+    """Converts a memory to the form in which a reader of the format sees it: written and read back."""
 
 
 @dataclass(slots=True)
 class ImportSource:
-    """What was read from a path: memories or drafts, each with its place, and what could not be read."""
+    """The records read from a path: memories or drafts, each with its position, and the unreadable parts."""
 
     found: list[tuple[str, "Memory | Mapping[str, Any]"]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
     origin: str = ""
-    """What the store it was read from is called here: ids mean something only within it."""
+    """The name of the original store; ids are unique only within it."""
     whole: bool = False
-    """Whether ids there say nothing about ids here, so that every record is known by its origin and merged by field."""
+    """Whether ids there are unrelated to ids here, so that every record is identified by its origin and merged by
+    field."""
     made_ids: bool = False
-    """Whether the reader made the ids (from a path, a line): they are no names to look a memory up by."""
+    """Whether the reader created the ids (from a path, a line), so that they are no use for finding a memory."""
     projection: Projection | None = None
-    """What the format can say; None if it states every field."""
+    """The fields the format can represent; None if all of them."""
     notices: list[tuple[str, str]] = field(default_factory=list)
-    """Records that were read, each with what their owner should complete."""
+    """Records that were read, each with the parts that their owner should complete."""
     _first: dict[str, tuple[str, Memory]] = field(default_factory=dict)
 
     def add(self, place: str, memory: Memory) -> None:
-        """Add a record, unless another one of its id came before: that one counts, and this one is named if it differs."""
+        """Add a record, unless its id came before. The first one counts, and this one is named if it differs."""
         first_place, first = self._first.setdefault(memory.id, (place, memory))
         if first is memory:
             self.found.append((place, memory))
@@ -57,32 +58,32 @@ class ImportSource:
             self.skipped.append((place, f"duplicate id {memory.id}; kept the first record"))
 
     def name_of(self, record_id: str) -> str:
-        """The alias under which a record of this origin is found again."""
+        """The alias that identifies a record of this origin."""
         return f"{self.origin}/{record_id}"
 
 
 def origin_of_path(kind: str, path: Path) -> str:
-    """A store is known by where it is: two of them at different places share no ids, whatever their records say."""
+    """The origin of a store, derived from its location: stores at different places share no ids, whatever their records say."""
     return f"{kind}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]}"
 
 
 def is_origin(alias: str) -> bool:
-    """Whether an alias says which record of another store a memory came from."""
+    """Whether an alias identifies a record of another store."""
     return _ORIGIN.match(alias) is not None
 
 
 def without_origin(name: str) -> str:
-    """The id that a record has in the store it came from, where a name says so."""
+    """The id of a record in its original store, if a name contains it."""
     return _ORIGIN.sub("", name, count=1).partition("@")[0] if is_origin(name) else name
 
 
 def stated_source(memory: Memory) -> str:
-    """The source of a memory as another format states it: what the file it came from said, else its own."""
+    """The source of a memory for another format: the source stated by its original file, else its own."""
     claimed = memory.extra.get(CLAIMED_SOURCE) if memory.learned_by == "import" else None
     return claimed if isinstance(claimed, str) and claimed else memory.source
 
 
 def record_label(record: Any, where: str) -> str:
-    """How to name a record: its place, and its id if it has one."""
+    """A label for a record: its position, and its id if it has one."""
     name = record.get("id") if isinstance(record, Mapping) else None
     return f"{where} ({name})" if isinstance(name, str) and name else where

@@ -1,9 +1,9 @@
-"""Plain data → YAML text, laid out as on spec 1's page, so that every YAML reader, 1.1 or 1.2, reads the same values.
+"""Writes plain data as YAML text, laid out as in spec 1, so that YAML 1.1 and 1.2 readers read the same values.
 
-PyYAML's dumper writes three thousand records a second and quotes by the rules of 1.1 alone; this one knows only the
-shapes a record has. Text stays bare only when no reader can take it for anything else. The rule is stricter than either
-standard: bare text starts with a letter, so numbers, dates, sexagesimals, `~`, `=`, `<<` and every indicator are quoted
-without a list.
+PyYAML's dumper writes three thousand records a second and quotes by the rules of 1.1 only; this one supports only the
+shapes a record has. Text is unquoted only if no reader can take it for anything else. The rule is stricter than either
+standard: unquoted text starts with a letter, so numbers, dates, sexagesimals, `~`, `=`, `<<` and every indicator are
+quoted without a list of exceptions.
 """
 
 import math
@@ -16,8 +16,8 @@ from engram.model.errors import InvalidInput
 
 _FLOW_WIDTH = 100
 _LONGEST_SIMPLE_KEY = 1000
-"""A key YAML finds without a `?` before it may have 1,024 characters."""
-# Invisible, or a line break to YAML 1.1 but not to 1.2, or not allowed in a YAML stream at all.
+"""Maximum characters of a key that YAML accepts without a `?` before it."""
+# Characters that are invisible, a line break in YAML 1.1 but not 1.2, or not allowed in YAML at all.
 _HIDDEN = "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ufeff\\ufffe\\uffff\\ud800-\\udfff"
 _BARE = re.compile(rf"(?![{_HIDDEN}])[A-Za-z_\u00a1-\U0010ffff](?:[^:#\t\n{_HIDDEN}]++|:(?=\S)|(?<=\S)#)*+(?<! )")
 _BARE_IN_FLOW = re.compile(r"[A-Za-z_][\w ./+()-]*(?<! )", re.ASCII)
@@ -29,7 +29,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0
 
 
 def emit_list(items: Iterable[Mapping[str, Any]], pad: str = "") -> str:
-    """A YAML list of mappings, its dashes at `pad`."""
+    """A YAML list of mappings, with its dashes at `pad`."""
     out: list[str] = []
     _sequence(out, list(items), pad)
     out.append("")
@@ -110,12 +110,12 @@ def _scalar(value: Any) -> str:
 
 
 def is_bare(text: str) -> bool:
-    """Whether text can stand without quotes, as a value or a key of a block."""
+    """Whether text can be written without quotes, as a value or key of a block."""
     return _BARE.fullmatch(text) is not None and not (len(text) < 6 and text.lower() in _WORDS)
 
 
 def text_scalar(text: str, pad: str) -> str:
-    """Text as a value in a block whose keys stand at `pad`; several lines become a literal where that is exact."""
+    """Text as a value in a block whose keys are at `pad`; several lines become a literal if that is exact."""
     if "\n" in text and fits_literal(text):
         return literal(text, pad + "  ")
     return text if is_bare(text) else quoted_scalar(text)
@@ -129,7 +129,7 @@ def flow_scalar(text: str) -> str:
 
 
 def fits_literal(text: str) -> bool:
-    """Whether a literal block gives back exactly this text, also after an editor stripped trailing blanks."""
+    """Whether a literal block reproduces exactly this text, even after an editor stripped trailing blanks."""
     return (
         _LITERAL.fullmatch(text) is not None
         and not text.endswith("\n\n")
@@ -138,19 +138,19 @@ def fits_literal(text: str) -> bool:
 
 
 def literal(text: str, pad: str) -> str:
-    """Text as a `|` block, its lines at `pad`."""
+    """Text as a `|` block, with its lines at `pad`."""
     mark, body = ("|", text[:-1]) if text.endswith("\n") else ("|-", text)
     lines = [pad + line if line else "" for line in body.split("\n")]
     return "\n".join((mark, *lines))
 
 
 def quoted_scalar(text: str) -> str:
-    """Text in double quotes, everything invisible escaped."""
+    """Text in double quotes, with everything invisible escaped."""
     return f'"{_TO_ESCAPE.sub(_escape, text)}"'
 
 
 def check_text(value: Any) -> None:
-    """Raise `InvalidInput` if a text in plain data holds half a surrogate pair."""
+    """Raise `InvalidInput` if a text in plain data contains half a surrogate pair."""
     if isinstance(value, str):
         quoted_scalar(value)
     elif isinstance(value, dict):
@@ -177,7 +177,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def number_scalar(value: float) -> str:
-    """A number; floats always carry a point, without which YAML 1.1 takes `1e+22` for text."""
+    """A number. Floats always have a point, because YAML 1.1 reads `1e+22` without one as text."""
     if isinstance(value, int):
         return repr(value)
     if math.isfinite(value):

@@ -1,7 +1,7 @@
-"""Judges by words whether a statement repeats or outdates another, which the pair model alone never decides: a mistake would lose a memory.
+"""Word-based checks that confirm whether a statement repeats or outdates another.
 
-A wrong duplicate loses a statement and a wrong update puts one out of force, so both need more than a high probability. What fails
-here is still stored, named as a paraphrase, or waits for review.
+The pair model alone never decides, because a wrong duplicate loses a statement and a wrong update replaces one that is
+still true. A statement that fails these checks is still stored, either marked as a paraphrase or waiting for review.
 """
 
 import re
@@ -32,24 +32,24 @@ __all__ = [
 
 _COPULAS = frozenset(("is", "are", "was", "were", "be", "been", "s"))
 _FRESH = frozenset(("new", "current", "latest", "now", "longer"))
-"""Words before the verb that say when, not what."""
+"""Words before the verb that express time."""
 _VALUES = (NAME, NUMBER, TIME)
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectAndVerb:
-    """A statement taken apart at its verb."""
+    """A statement split at its verb."""
 
     subject: frozenset[str]
     verb: Token
 
 
 def may_succeed(new: str, old: str) -> bool:
-    """Whether a newer statement tells of a change, about the same subject as an older one, and of more than a bare value.
+    """Whether a newer statement expresses a change, is about the same subject as the older one, and adds more than a bare value.
 
-    The pair model knows many wordings but little of the world, and a wrong update puts a memory out of force. So
-    nothing is replaced by itself if the two may be about different things, if the newer one has no word of change, if
-    it adds or only considers a value, or if a bare value is all that differs.
+    The pair model knows many wordings but little about the world, and a wrong update replaces a true memory. So nothing
+    is replaced automatically if the two may be about different things, if the newer one has no word of change, if it
+    only adds or considers a value, or if they differ only in a bare value.
     """
     one, other = read_statement(new), read_statement(old)
     mine, theirs = _clause(one), _clause(other)
@@ -61,7 +61,10 @@ def may_succeed(new: str, old: str) -> bool:
 
 
 def names_another_subject(new: str, old: str) -> bool:
-    """Whether two statements say the same of different things, each nowhere named by the other: "The build server has …" and "The production server has …"."""
+    """Whether two statements say the same about different things, neither of which names the other's.
+
+    For example "The build server has …" and "The production server has …".
+    """
     one, other = read_statement(new), read_statement(old)
     mine, theirs = _clause(one), _clause(other)
     if mine is None or theirs is None or not _same_verb(mine.verb, theirs.verb):
@@ -70,12 +73,12 @@ def names_another_subject(new: str, old: str) -> bool:
 
 
 def _unnamed_words(clause: SubjectAndVerb, other: Statement) -> frozenset[str]:
-    """The words of the subject that the other statement does not have."""
+    """The words of the subject that are missing from the other statement."""
     return clause.subject - {token.stem for token in other.tokens} - {ME, WE}
 
 
 def _clause(statement: Statement) -> SubjectAndVerb | None:
-    """The statement at its first verb; None where none is recognised."""
+    """The statement split at its first verb; None if no verb is recognised."""
     tokens = statement.tokens
     copulas = {at for at, token in enumerate(tokens) if token.key in _COPULAS}
     place = next((at for at, token in enumerate(tokens) if _is_verb(token) and at + 1 not in copulas), None)
@@ -100,12 +103,12 @@ def _same_verb(one: Token, other: Token) -> bool:
 
 
 def _tells_change(text: str, statement: Statement) -> bool:
-    """Whether a statement has a word of change."""
+    """Whether a statement contains a word of change."""
     return any(map(_changes, statement.tokens)) or _has(text, "changes")
 
 
 def _is_open(text: str) -> bool:
-    """Whether a statement tells of a further value, or of one that is not settled."""
+    """Whether a statement adds a further value, or one that is not settled yet."""
     return _has(text, "additions") or _has(text, "doubts")
 
 
@@ -115,7 +118,7 @@ def _has(text: str, section: str) -> bool:
 
 
 def _is_bare(new: Statement, old: Statement) -> bool:
-    """Whether names, numbers and times are all that the newer statement adds: "The bus stops at Oak Street"."""
+    """Whether the newer statement adds only names, numbers and times: "The bus stops at Oak Street"."""
     pair = align(old, new)
     added = [token for token, hit in zip(new.words, pair.matched_new, strict=True) if not hit]
     known = {token.key for token in old.tokens}
@@ -124,14 +127,14 @@ def _is_bare(new: Statement, old: Statement) -> bool:
 
 
 MIN_CONTENT_WORDS = 3
-"""A statement of fewer words is a part of many that say something else."""
+"""Statements with fewer words than this occur inside many unrelated ones."""
 MAX_WORDS_BETWEEN = 3
-"""The most other words between those of a statement that another one holds."""
+"""Maximum number of other words between the words of a contained statement."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SYMBOL = re.compile(r"(?:[^\w\s.,;:!?'\"’‘“”`()–—…•。、，；：！？؟،।-]|(?<!\w)-(?=[\w-])|(?<=-)-)+")
-"""Every mark but the common ones, as it is written: `==` is not `=`, and `--force` not `-force`."""
+"""Every symbol except common punctuation, as written: `==` differs from `=`, and `--force` from `-force`."""
 _CODE = re.compile(r"[\d_/\\@$:]|\w\.\w")
-"""What the words of a language do not have inside, but numbers, times, paths, hosts, addresses and versions do."""
+"""Characters that do not occur inside ordinary words, only in numbers, times, paths, hosts, addresses and versions."""
 _TODAY = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|right now|just now|for now|at the moment|for the moment|for the time being"
     r"|this (?:morning|afternoon|evening|week|weekend|month))\b"
@@ -139,13 +142,16 @@ _TODAY = re.compile(
 
 
 def names_another(one: NormalizedStatement, other: NormalizedStatement) -> bool:
-    """Whether two statements are about different things of a kind, by their numbers: "Room 12 …" and "Room 14 …"."""
+    """Whether two statements are about different things of one kind, told apart by number: "Room 12 …" and "Room 14 …"."""
     mine, theirs = _identifying_numbers(one), _identifying_numbers(other)
     return bool(mine and theirs) and mine != theirs
 
 
 def _identifying_numbers(reading: NormalizedStatement) -> frozenset[Number]:
-    """The numbers that say which thing is meant; where no verb was recognised, the one of several that follows the first word."""
+    """The numbers that identify the subject.
+
+    If no verb was recognised and there are several, the one after the first word.
+    """
     if reading.has_verb or len(reading.numbers) < 2 or reading.sequence[1] != str(reading.numbers[0]):
         return frozenset(reading.identifying)
     return frozenset(reading.numbers[:1])
@@ -167,8 +173,9 @@ def adds_nothing(new: str, old: str) -> bool:
 
 
 def has_words_of(new: str, old: str, *, numbers: bool = True) -> bool:
-    """Whether a statement has all content words of the other close together and in their order, with the same numbers (unless
-    these do not count) and as many negations, odd or even.
+    """Whether a statement has all content words of the other, close together and in order.
+
+    The numbers (unless they are ignored) and the parity of negations must also be the same.
     """
     one, other = normalize_statement(new), normalize_statement(old)
     if len(other.content) + len(other.numbers) < MIN_CONTENT_WORDS or not other.content <= one.content:
@@ -182,7 +189,7 @@ def has_words_of(new: str, old: str, *, numbers: bool = True) -> bool:
 
 
 def _follow(words: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether some words occur in this order."""
+    """Whether these words occur in this order."""
     rest = iter(said)
     return all(word in rest for word in words)
 
@@ -193,8 +200,10 @@ def same_symbols(new: str, old: str) -> bool:
 
 
 def may_outdate(new: Memory, old: Memory) -> bool:
-    """Whether a newer memory may supersede another by the model's word: it lasts as long, in English, about the same thing, tells of a
-    change, and the loss of the older one could do no harm.
+    """Whether the model's verdict is enough for a newer memory to supersede another.
+
+    The newer memory must be in English, last as long, be about the same thing and express a change, and losing the
+    older one must do no harm.
     """
     if outlasts(old, new) or is_only_planned(new.statement, old.statement):
         return False
@@ -209,8 +218,9 @@ def may_outdate(new: Memory, old: Memory) -> bool:
 
 
 def only_values_differ(new: str, old: str) -> bool:
-    """Whether a statement has no word that the older one lacks but numbers, days, months, addresses and other codes: a bare value
-    suggests no change, since things that have such values often have several ("standup on tuesday", "on thursday").
+    """Whether a statement adds nothing to the older one but values: numbers, days, months, addresses and other codes.
+
+    A bare value does not imply a change, because things often have several ("standup on tuesday", "on thursday").
     """
     one, other = normalize_statement(new), normalize_statement(old)
     added = set(one.raw) - set(other.raw)
@@ -218,15 +228,15 @@ def only_values_differ(new: str, old: str) -> bool:
 
 
 def _is_value(word: str) -> bool:
-    """Whether a word is a value by its form, or a name of the calendar."""
+    """Whether a word has the form of a value, or names a day or month."""
     return bool(_CODE.search(word)) or any(value_of(kind, word) is not None for kind in ("weekday", "month"))
 
 
 def _is_another_subject(one: NormalizedStatement, other: NormalizedStatement) -> bool:
-    """Whether each statement is about something that the other does not name: "server alpha …" and "server beta …".
+    """Whether each statement is about something that the other does not mention: "server alpha …" and "server beta …".
 
-    If the two have no word of the subject in common, a name that both mention is enough to tie them: "Ms Aubry took over from Mr Leclerc"
-    is about the same as "The contact is Mr Leclerc".
+    If the subjects share no word, one name that both statements mention is enough to relate them: "Ms Aubry took over
+    from Mr Leclerc" is about the same thing as "The contact is Mr Leclerc".
     """
     if not (one.subject - other.content and other.subject - one.content):
         return False
@@ -235,8 +245,10 @@ def _is_another_subject(one: NormalizedStatement, other: NormalizedStatement) ->
 
 
 def _ends_somebody_elses(one: NormalizedStatement, other: NormalizedStatement) -> bool:
-    """Whether a statement only says that something is over, and the other may say it of somebody else: "The user no longer takes warfarin" says
-    nothing of "The user's mother takes warfarin". Where no subject was recognised, whatever the other adds may be one.
+    """Whether a statement only reports an end, and the other may be about somebody else.
+
+    "The user no longer takes warfarin" does not end "The user's mother takes warfarin". If no subject is recognised,
+    anything that the other statement adds may be one.
     """
     if one.negations % 2 == other.negations % 2 or not one.content <= other.content:
         return False
@@ -245,7 +257,7 @@ def _ends_somebody_elses(one: NormalizedStatement, other: NormalizedStatement) -
 
 @lru_cache(maxsize=1024)
 def _is_english(text: str) -> bool:
-    """Whether a statement is surely in English: in its letters, and with one of its commonest words."""
+    """Whether a statement is certainly in English, judged by its letters and at least one very common word."""
     words = [word.lower() for word in _WORD.findall(text)]
     foreign = sum(not word.replace("’", "'").isascii() for word in words)
     return foreign <= len(words) // 4 and not phrases("quality.txt", "english").words.isdisjoint(words)

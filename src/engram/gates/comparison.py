@@ -1,4 +1,4 @@
-"""Compares two statements, or two memories of one form part by part: the same, the opposite, or something else."""
+"""Compares two statements, or two memories in the same form part by part: same, opposite, or different."""
 
 import re
 from collections import Counter
@@ -48,15 +48,15 @@ __all__ = [
 
 Kind = Literal["same", "opposite", "distinct"]
 
-# Shared weight over all weight, names counting double. Below it two statements share a topic at most (DESIGN §10:
+# Shared weight divided by total weight, with names counting double. Below it, two statements share a topic at most
 # "high weighted overlap"); chosen so that one word more in a statement of three or four still counts.
 HIGH_OVERLAP = 0.6
 
-# Longest stretch of words searched for a swap; the search is cubic.
+# Longest run of words searched for a swap; the search is cubic.
 _LONGEST_SWAP = 40
 # Statements with more opposite or rival words than this are about different things.
 _MOST_PAIRS = 2
-# Lower than HIGH_OVERLAP by as much as the double weight of names can make up.
+# Lower than HIGH_OVERLAP by the amount that the double weight of names can make up.
 _WORTH_PAIRING = 0.4
 # Words for which the order of the two parts around them does not matter.
 _SYMMETRIC = frozenset(("and", "or", "with", "nor", "&", "/", "plus", "equal", "versus", "vs", "as", "well", "same"))
@@ -67,7 +67,7 @@ _ADJUNCTS = frozenset(
 _LIMITS = frozenset(
     map(canonical_stem, ("exceed", "more", "longer", "larger", "greater", "above", "beyond", "higher", "fewer"))
 )
-# "Do not leave it enabled", "never keep it on": what is denied is the state.
+# "Do not leave it enabled", "never keep it on": the negated thing is the state.
 _LEAVING = frozenset(
     map(canonical_stem, ("leave", "keep", "let", "have", "stay", "remain", "allow", "run", "be", "set"))
 )
@@ -134,17 +134,17 @@ def negates_opposite(one: NormalizedStatement, other: NormalizedStatement) -> bo
 
 @dataclass(slots=True)
 class _Difference:
-    """The words only one of two statements has, once opposites and rivals are paired off."""
+    """The words that occur in only one of two statements, after opposites and rivals are paired off."""
 
     opposites: list[tuple[str, str]] = field(default_factory=list)
     rivals: list[tuple[str, str]] = field(default_factory=list)
     extra: frozenset[str] = frozenset()
     circumstances: bool = False
-    """The extra words say when or where: that statement is narrower, not contrary."""
+    """The extra words give a time or place: that statement is narrower, not contradictory."""
 
 
 def _referents(reading: NormalizedStatement) -> tuple[frozenset[Number], tuple[Number, ...]]:
-    """The numbers that identify the thing or the day meant."""
+    """The numbers that identify the thing or the day."""
     dates = tuple(number for number in reading.numbers if number.kind == "date")
     if reading.content & _REQUIREMENTS:
         return frozenset(number for number in reading.identifying if number.kind == "reference"), dates
@@ -154,7 +154,10 @@ def _referents(reading: NormalizedStatement) -> tuple[frozenset[Number], tuple[N
 def _difference(
     one: NormalizedStatement, other: NormalizedStatement, left: set[str], right: set[str]
 ) -> _Difference | None:
-    """The difference in content words; None if both sides have unpaired words, so they are about different things."""
+    """The difference in content words.
+
+    None if both sides have unpaired words, because they are then about different things.
+    """
     difference = _Difference()
     about = one.subject | other.subject
     # `_worth_pairing` bounds the shorter side, so there are few pairs to look up.
@@ -182,7 +185,7 @@ def _is_contrast(reading: NormalizedStatement, shared: frozenset[str]) -> bool:
 
 
 def _worth_pairing(left: int, right: int, shared: int) -> bool:
-    """Whether pairing words off could still leave enough shared words. Most neighbours fail here."""
+    """Whether pairing words could still leave enough shared words. Most neighbours fail this test."""
     pairs = min(left, right)
     return pairs <= _MOST_PAIRS and shared + pairs >= _WORTH_PAIRING * (shared + max(left, right))
 
@@ -224,7 +227,10 @@ def _flip_found(opposites: str, turned: bool) -> Comparison:
 
 
 def _rivalry(one: NormalizedStatement, other: NormalizedStatement, rivals: list[tuple[str, str]]) -> Comparison | None:
-    """Two choices compete only if both statements affirm them."""
+    """The conflict between two choices.
+
+    None unless both statements affirm them, because only then do the choices compete.
+    """
     turned = [word for pair in rivals for word in pair if word in one.negated or word in other.negated]
     if turned:
         return None
@@ -232,7 +238,7 @@ def _rivalry(one: NormalizedStatement, other: NormalizedStatement, rivals: list[
 
 
 def _spell_pairs(one: NormalizedStatement, other: NormalizedStatement, pairs: list[tuple[str, str]]) -> str:
-    """Pairs of stems as the two statements spell them: "azure / aws"."""
+    """Pairs of stems as spelled in the two statements: "azure / aws"."""
     return ", ".join(f"{_word(one, first)} / {_word(other, second)}" for first, second in pairs)
 
 
@@ -254,7 +260,7 @@ def _is_negated(one: NormalizedStatement, other: NormalizedStatement, difference
 def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
     """ "8080 / 9090" when each side has one number the other lacks.
 
-    A number more on one side is a detail, and where several differ, one of them may say which thing is meant.
+    An extra number on one side is a detail. If several differ, one of them may identify the thing.
     """
     first, second = Counter(one), Counter(other)
     left, right = list((first - second).elements()), list((second - first).elements())
@@ -262,7 +268,7 @@ def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
 
 
 def _is_swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: list[tuple[str, str]]) -> bool:
-    """Whether two parts have changed places around a word for which order matters: "X p Y" and "Y p X"."""
+    """Whether two parts have swapped places around a word for which order matters: "X p Y" and "Y p X"."""
     replaced = dict(opposites)
     first, second = [replaced.get(word, word) for word in one.sequence], list(other.sequence)
     while first and second and first[0] == second[0]:
@@ -310,14 +316,14 @@ _SAME_SITUATION = 0.5
 
 
 def token_overlap(terms: frozenset[str], other: Memory) -> float:
-    """Shared index terms over all (Jaccard)."""
+    """Shared index terms divided by all index terms (Jaccard)."""
     theirs = _terms(other.statement)
     union = len(terms | theirs)
     return len(terms & theirs) / union if union else 0.0
 
 
 def term_coverage(terms: frozenset[str], other: Memory) -> float:
-    """The part of a memory's index terms that is among these."""
+    """The share of a memory's index terms that is among these."""
     theirs = _terms(other.statement)
     return len(terms & theirs) / len(theirs) if theirs else 0.0
 
@@ -339,9 +345,9 @@ _MOST_SENTENCES = 20
 
 
 def find_covering_memory(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Memory | None:
-    """The active memory that already says this, as a whole or in one of its sentences, if any.
+    """The active memory that already contains this statement, as a whole or in one of its sentences, if any.
 
-    Only proposals that add nothing are caught: the same words, numbers and negations. Other wordings are never dropped;
+    This catches only proposals that add nothing: the same words, numbers and negations. Other wordings are not dropped;
     they pass as paraphrases to be merged.
     """
     memory = proposal.memory
@@ -362,20 +368,24 @@ def _says(one: NormalizedStatement, other: NormalizedStatement) -> bool:
 
 
 MIN_SITUATION_COSINE = 0.45
-"""The cosine of two situations from which they are similar: "implementing new features", "adding a new feature" have .70; two activities that only
-share a word, such as writing tests and writing migrations, .26."""
+"""Minimum cosine of two situations that count as similar: "implementing new features" and "adding a new feature"
+have .70; two activities that only share a word, such as writing tests and writing migrations, have .26."""
 MIN_SAME, SURELY_SAME, MIN_EVIDENCE = 0.6, 0.85, 1.9
-"""Actions are shorter than the statements that the model was trained on, and two lessons of a situation share its words. So its probability is weighed
-with the cosine and the shared words: together they must reach the last number, or the model must be sure and a word be shared that the situation lacks.
-Of 600 pairs of different actions 2 pass, of 18 rewordings 10."""
+"""Thresholds that combine the pair model's probability with the cosine and the shared words of two actions.
+
+Actions are shorter than the statements that the model was trained on, and two lessons about one situation share its
+words. Either all three together reach the last number, or the model is sure and the actions share a word that the
+situation lacks. Of 600 pairs of different actions 2 pass, of 18 rewordings 10.
+"""
 MIN_REWORDING_COSINE = 0.8
-"""The cosine of two actions, and of two behaviors, from which feedback is a rewording, though the model does not know the words."""
+"""Minimum cosines of two actions and of two behaviors for feedback to count as a rewording without the model's
+agreement."""
 
 
 MIN_STATEMENT_WORDS = 3
-"""The words of a part that may be a statement by itself."""
+"""Minimum words of a part that may be a statement by itself."""
 SITUATION_SEPARATOR = "; "
-"""Separates the situations of a memory that was learned in several."""
+"""Separates the situations of a memory that was learned in several of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +412,7 @@ def about_same_subject(one: Memory, other: Memory) -> bool:
 
 
 def statements_of(proposal: Proposal) -> list[Proposal]:
-    """A proposal, and each part of its form as a statement of its own: what a person rejected does not come back inside a form."""
+    """A proposal, plus each part of its form as a separate statement, so that rejected statements cannot return inside a form."""
     memory = proposal.memory
     parts = [part for part in memory.form.values() if len(part.split()) >= MIN_STATEMENT_WORDS or not part.isascii()]
     return [proposal] + [
@@ -419,11 +429,11 @@ def statements_of(proposal: Proposal) -> list[Proposal]:
 def compare_forms(new: Memory, old: Memory) -> FormComparison:
     """Compare two memories in the same form.
 
-    Two facts about the same subject and predicate repeat each other if their objects do, and contradict each other if
-    these differ, in whatever situation. Two pieces of feedback repeat each other if they ask for the same action in a
-    similar situation, and contradict each other if their actions are opposed there, or one asks for what the other
-    warns of. What is the same and what is opposed, the exact rules (`compare`) and the pair model (`models.pairs`) say,
-    of a part as of any other statement.
+    Two facts about the same subject and predicate repeat each other if their objects match, and contradict each other
+    if their objects differ, whatever the situation. Two pieces of feedback repeat each other if they ask for the same
+    action in a similar situation. They contradict each other there if their actions are opposed, or if one asks for
+    what the other warns against. The exact rules (`compare`) and the pair model (`models.pairs`) judge each part as
+    they judge any statement.
     """
     is_feedback = form_name(new.form) == FEEDBACK
     return _feedback(new, old) if is_feedback else _facts(new.form, old.form)
@@ -445,7 +455,7 @@ def _facts(new: Mapping[str, str], old: Mapping[str, str]) -> FormComparison:
     if first <= second:
         return FormComparison("same", "the same subject and predicate with the same object")
     if second < first:
-        return _DISTINCT_FORMS  # it adds something, and is stored beside the other to be merged
+        return _DISTINCT_FORMS  # it adds something, so it is stored as well, to be merged
     if _is_rewording(mine, theirs, new["object"], old["object"]):
         return FormComparison("same", "the same subject and predicate with the same object in other words")
     return FormComparison("opposite", "the same subject and predicate with a different object")
@@ -456,7 +466,10 @@ def _sentence(form: Mapping[str, str]) -> str:
 
 
 def _about(form: Mapping[str, str], part: str) -> tuple[str, ...]:
-    """A part as it is compared: stems in order, without articles and the like where anything else is left; in other scripts, index terms."""
+    """A part in the form used for comparison: stems in order, without articles if other words remain.
+
+    Index terms in other scripts.
+    """
     text = form.get(part, "")
     if not text.isascii():
         return tuple(tokens(text)) or (text.casefold().strip(),)
@@ -498,7 +511,7 @@ def _feedback(new: Memory, old: Memory) -> FormComparison:
 
 
 def _action(form: Mapping[str, str]) -> str:
-    """What feedback asks for, without asides."""
+    """The action that feedback asks for, without asides."""
     action = form.get("action", "")
     return _ASIDE.sub("", action).strip() or action
 
@@ -521,7 +534,7 @@ def _is_changed(action: str, known: str) -> bool:
 
 
 def _is_alike(new: Memory, old: Memory) -> bool:
-    """Whether what was done and what to do are alike, so that wordings which the model does not know are one lesson."""
+    """Whether both the behavior and the action are similar enough to be one lesson, even in wordings that the model does not know."""
     behavior = _similarity(new.form.get("behavior", ""), old.form.get("behavior", ""))
     mine, theirs = _action(new.form), _action(old.form)
     return min(behavior, _similarity(mine, theirs)) >= MIN_REWORDING_COSINE and _same_values(mine, theirs)
@@ -530,7 +543,7 @@ def _is_alike(new: Memory, old: Memory) -> bool:
 def _asks_for_what_it_warns_of(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     action, behavior = _action(one), other.get("behavior", "")
     if not behavior or _is_same_action(_action(other), behavior):
-        return False  # praise: it asks for what was done
+        return False  # praise asks for the behavior itself
     return relation(action, behavior).relation == "same" or _is_same_action(action, behavior)
 
 
@@ -551,7 +564,7 @@ def _relation_between(older: str, newer: str) -> "Relation":
 
 @lru_cache(maxsize=1024)
 def _similarity(one: str, other: str) -> float:
-    """The cosine of two texts by the bundled embedder; an unknown situation is like any other."""
+    """The cosine of two texts by the bundled embedder; an unknown situation counts as similar to any."""
     from engram.embedding.static import StaticEmbedder
 
     if not one.strip() or not other.strip() or one == other:

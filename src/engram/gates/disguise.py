@@ -1,5 +1,7 @@
-"""Finds a statement that says again what a person took out of use, behind a disguise: other spaces or signs, misspelt words, more numbers, two
-negations. No model is asked; what is found waits for review.
+"""Finds statements that repeat a rejected or retired memory in disguise.
+
+A disguise is different spacing or symbols, misspelt words, extra numbers, or a double negation. No model is used, and
+matches wait for review.
 """
 
 import re
@@ -19,14 +21,14 @@ from engram.text.words import stem
 __all__ = ["is_disguised_repeat"]
 
 MIN_DISGUISED_LETTERS = 12
-"""A shorter statement is a part of many others; of these all letters must be the same."""
+"""Statements with fewer letters than this occur inside many others, so all their letters must match."""
 MAX_LETTERS, MAX_OLD_LETTERS = 3_000, 400
-"""Letters of the new and of the old statement that are compared."""
+"""Maximum letters of the new and of the old statement that are compared."""
 LETTERS_PER_MISTAKE = 12
-"""One letter in so many may differ."""
+"""One letter in this many may differ."""
 _GRAM = 3
 _LEAST_SHARED = 0.25
-"""The share of the old statement's runs of three letters that the new one has, from which the two are compared."""
+"""Minimum share of the old statement's three-letter runs that the new one must contain to be compared."""
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _CLAUSE = lazy_pattern(r"(?<![,;:.!?\n()–—])[,;:.!?\n()–—]++(?:\s|$)")
 _SENTENCE_END = lazy_pattern(r"[;.!?\n]\s")
@@ -36,9 +38,9 @@ _AFTERTHOUGHT = lazy_pattern(
 
 
 def is_disguised_repeat(new: str, old: str, *, may_change_numbers: bool) -> bool:
-    """Whether a statement says what the other says in the same words, behind a disguise.
+    """Whether a statement repeats the other in the same words, in disguise.
 
-    With `may_change_numbers`, also if the two differ in their numbers alone; otherwise only if the new one adds some.
+    With `may_change_numbers`, the two may also differ in numbers only; otherwise the new one may only add numbers.
     """
     texts = (new, *other_readings(new))
     if not may_change_numbers and Counter(normalize_statement(old).numbers) - Counter(normalize_statement(new).numbers):
@@ -53,7 +55,7 @@ def is_disguised_repeat(new: str, old: str, *, may_change_numbers: bool) -> bool
 
 
 def _repeats_words(new: str, old: str) -> bool:
-    """Whether a text, or a clause of it, has the words of the other, some of them misspelt, or negates the opposite."""
+    """Whether a text, or a clause of it, has the words of the other, possibly misspelt, or negates its opposite."""
     return any(_has_words(clause, old) for clause in dict.fromkeys((new, *_CLAUSE.split(new))))
 
 
@@ -79,7 +81,7 @@ def _same_order(new: str, old: str) -> bool:
 
 
 def _repeats_letters(new: str, old: str) -> bool:
-    """Whether a text has the letters of the other in a row, but for a few, and nothing in its sentence turns it into the opposite."""
+    """Whether a text has nearly all letters of the other in a row, and nothing in its sentence reverses the meaning."""
     theirs = _letters(old)[:MAX_OLD_LETTERS]
     spelled = spell_out(new[: 2 * MAX_LETTERS])
     words = list(_WORD.finditer(spelled))
@@ -107,13 +109,13 @@ def _shared_grams(mine: str, theirs: str) -> float:
 
 
 def _has_other_word(words: list[str], old: str) -> bool:
-    """Whether some of these are words that the old statement does not have: then a difference is no mistake."""
+    """Whether any of these words is missing from the old statement, so that the difference is not a misspelling."""
     theirs = {stem(word) for word in _WORD.findall(old.lower())}
     return any(len(word) > 2 and is_word(word) and stem(word) not in theirs for word in words)
 
 
 def _is_turned(text: str, start: int, end: int, old: str) -> bool:
-    """Whether the sentence around a repetition denies it: before it, in a predicate behind it, or inside it unless all letters are the same (no `old`)."""
+    """Whether the sentence around a repetition denies it: before it, in a predicate after it, or (given `old`) inside it."""
     begins = max((found.end() for found in _SENTENCE_END.finditer(text, 0, start)), default=0)
     behind = _AFTERTHOUGHT.match(text, end)
     said = text[begins : end if old else start] + (behind[0] if behind else "")

@@ -1,7 +1,7 @@
 """Injected instructions: text that instructs the agent that reads it instead of recording something.
 
-A filter alone does not stop memory poisoning (what does: untrusted memories wait for review and reach a prompt only as quoted
-data). This gate keeps the obvious cases out of the review queue and flags the rest.
+A filter alone does not stop memory poisoning. The real protection is that untrusted memories wait for review and reach
+a prompt only as quoted data. This gate keeps obvious cases out of the review queue and flags the rest.
 """
 
 import re
@@ -20,7 +20,7 @@ __all__ = ["InjectedInstruction", "find_injections", "injection_problem"]
 
 @dataclass(frozen=True, slots=True)
 class InjectedInstruction:
-    """One sign that a text tries to instruct its reader."""
+    """A sign that a text tries to instruct its reader."""
 
     kind: str
     quote: str
@@ -41,16 +41,16 @@ _TURNING = re.compile("[\u202a\u202b\u202d\u202e]")
 _COMMON = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff]")
 """Characters that web pages and word processors leave in ordinary text, one at a time."""
 _MOST_SCATTERED = 2
-"""More than this many of the other invisible characters, each after a visible letter, encode hidden text."""
+"""More than this many other invisible characters, each after a visible letter, count as hidden text."""
 _LONG_WORD = re.compile(r"(?<![a-z\\])[a-z]{5,}")
 _RESPELLED_CHARS = 2_000
-"""Characters up to which the misspelt words of a text are compared with those of commands."""
+"""Maximum characters of a text whose misspelt words are compared with those of commands."""
 _HIDDEN_NAMES = {
     "tags": "invisible Unicode tag characters",
     "bidi": "bidirectional control characters that reverse the reading order",
     "invisible": "invisible characters, in a row or after many letters",
 }
-# Fields shown to an agent. Ids, sources and the caller's own metadata are not.
+# Fields shown to an agent. Ids, sources and the caller's own metadata are not shown.
 _SHOWN_FIELDS = frozenset((
     "statement", "situation", "rationale", "domain", "trigger_context", "name",
     "tags", "cues", "entities", "aliases", "anchors", "form",
@@ -65,7 +65,7 @@ def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
 
 
 def _override(language: str, *columns: str) -> tuple[str, tuple[str, ...], re.Pattern[str]]:
-    """The command of a language to ignore earlier instructions: its words of each column, close together, in the orders that languages have."""
+    """A language's command to ignore earlier instructions: words of each column, close together, in the orders the language allows."""
     is_spaced = not language.endswith("~")
     gap = r"(?: \S+){0,3}" if is_spaced else r".{0,8}"
     verb, which, noun = (_any_of(column, is_spaced=is_spaced) for column in columns)
@@ -76,7 +76,7 @@ def _override(language: str, *columns: str) -> tuple[str, tuple[str, ...], re.Pa
 
 
 def _any_of(column: str, *, is_spaced: bool) -> str:
-    """A pattern for the words of a column in a text that `plain` has prepared."""
+    """A pattern that matches the words of a column in a text prepared by `plain`."""
     before, after = (" ", "(?= )") if is_spaced else ("", "")
     words = [
         before + re.escape(spelled) + (r"\S{0,20}" if word.endswith("*") else after)
@@ -87,7 +87,7 @@ def _any_of(column: str, *, is_spaced: bool) -> str:
 
 
 def _spellings(column: str) -> dict[str, None]:
-    """The words of a column as `plain` prepares them, with their accents and without."""
+    """The words of a column as `plain` prepares them, with and without their accents."""
     stems = [plain(word.rstrip("*")).strip() for word in column.split(",")]
     return dict.fromkeys([*stems, *map(strip_accents, stems)])
 
@@ -118,7 +118,7 @@ def _find_phrases(text: str) -> list[InjectedInstruction]:
 
 
 def _find_rephrased(text: str) -> list[InjectedInstruction]:
-    """The commands in other readings of a text, and in those that only mistakes hide."""
+    """The commands in other readings of a text, and those hidden only by misspellings."""
     readings = other_readings(text)
     found = next(filter(None, map(_find_phrases, readings)), [])
     if found or len(text) > _RESPELLED_CHARS:
@@ -160,6 +160,6 @@ def _hidden_kind(text: str) -> str:
         scattered += not _COMMON.match(match[0])
         if (end and match.start() == end) or scattered > _MOST_SCATTERED:
             return "invisible"
-        # Direction marks come in pairs where two directions meet.
+        # Direction marks come in pairs at the boundary between two directions.
         end = 0 if match[0] in "\u200e\u200f\u061c" else match.end()
     return ""

@@ -1,4 +1,4 @@
-"""Reads off the words of a statement whether it is about one project or holds everywhere, and whether it tells what happened once or what holds."""
+"""Decides from its words whether a statement is about one project or holds everywhere, and whether it is an event or a fact."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,9 +13,10 @@ _NATURE_TABLE = "nature.txt"
 
 
 def nature_of(text: str, type_name: str, tags: Sequence[str] = ()) -> str:
-    """`EPISODE` or `NOTE`: by a word for a moment, else the type, the tags, verbs of acts, words of will; else an episode.
+    """`EPISODE` or `NOTE`, decided by the first that applies: a word for a moment, the type, the tags, verbs of acts, words of will.
 
-    `text` is what was said: a statement that was rewritten has dates in place of "yesterday".
+    If none applies, it is an episode. `text` is the original wording, because a rewritten statement has dates in place
+    of "yesterday".
     """
     prepared = plain(text)
     words = frozenset(prepared.split())
@@ -47,11 +48,11 @@ _NUMBER = r"(?:\d|two|three|four|six|eight)"
 
 
 def toolchain(statement: str) -> str:
-    """The words in which a statement says what a project uses for what; "" where it does not.
+    """The words with which a statement says what a project uses for a purpose; "" if it does not.
 
-    It names a role, an activity or an artefact of a project (`data/locality.txt`) as a known one, and says in the
-    present what serves it. What is said of a tool itself ("ruff is a fast linter", "the formatter of Go is gofmt") or
-    advised ("tests should not sleep") is no such sentence.
+    The sentence names a role, an activity or an artefact of a project (`data/locality.txt`) as a known one, and says in
+    the present tense what fills it. Sentences about a tool itself ("ruff is a fast linter", "the formatter of Go is
+    gofmt") and advice ("tests should not sleep") do not count.
     """
     return next((found for piece in _PIECE.split(statement) if (found := _in_sentence(piece))), "")
 
@@ -73,7 +74,7 @@ def _praises(words: str) -> bool:
 
 
 def _is_of_a_tool(sentence: str, words: str, end: int) -> bool:
-    """Whether what is named belongs to something with a name: "the formatter of Go", "the package manager for Node"."""
+    """Whether the named thing belongs to a named tool: "the formatter of Go", "the package manager for Node"."""
     after = words[end:].split()
     if len(after) < 2 or after[0] not in ("of", "for") or after[1] in ("the", "all", "every"):
         return False
@@ -82,7 +83,7 @@ def _is_of_a_tool(sentence: str, words: str, end: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _any(*sections: str) -> str:
-    """An alternative of all entries, the longest first."""
+    """An alternation of all entries, longest first."""
     entries = {entry.strip() for section in sections for entry in _entries(section)}
     return "|".join(sorted(map(re.escape, entries), key=lambda entry: (-len(entry), entry)))
 
@@ -129,17 +130,17 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
 
 _PATH = re.compile(r"(?<![\w:/])(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*/?")
 _READ_CHARS = 20_000
-"""Characters of a statement that are read; what is longer is a document."""
+"""Maximum characters of a statement that are read; longer ones are documents."""
 _MOST_PATHS = 20
-"""Words of a statement that are looked up as paths."""
+"""Maximum words of a statement that are looked up as paths."""
 _SHORTEST_NAME = 3
 _LONGEST_NAME = 5
-"""Words of what a sentence is about, with the article."""
+"""Maximum words of a sentence's subject, with the article."""
 _SENTENCE = re.compile(r"(?<![.!?;:\n])[.!?;:\n]+\s+")
 _JOINTS = frozenset(
     ("of", "in", "for", "to", "with", "a", "an", "every", "any", "is", "are", "and", "or", "on", "from")
 )
-"""Words at which another phrase begins: in "the docs of every api" the article is not the api's."""
+"""Words that begin another phrase: in "the docs of every api" the article does not belong to "api"."""
 _OF_PEOPLE = frozenset(("identity", "fiscal", "people", "location", "health"))
 """Kinds of spec 4 that describe people."""
 
@@ -153,8 +154,8 @@ class ProjectPlace:
 
     @property
     def names(self) -> Sequence[str]:
-        """What the project may be called in a statement; a name that could mean anything is none."""
-        # Statements name a project without its host, and without the digest of its path.
+        """Names of the project in statements, without names that could mean anything."""
+        # Statements name a project without its host and the digest of its path.
         full = self.scope.rpartition(":")[2].casefold().partition("~")[0]
         last = full.rpartition("/")[2]
         is_common = last in phrases(_LOCALITY_TABLE, "common").words or len(last) < _SHORTEST_NAME
@@ -162,14 +163,14 @@ class ProjectPlace:
 
 
 def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situation: str = "") -> str:
-    """Why a statement is about the project, in a few words; "" where it holds everywhere.
+    """Why a statement is about the project, in a few words; "" if it holds everywhere.
 
     The first rule that applies decides:
 
     1. It names this project: "this repo", the repository's name, or a path that exists in it.
-    2. It is about a person ("I prefer", "the user"), or of a type that describes people: not this project's.
-    3. It speaks of the team ("we", "our"), or one of its sentences is about a part ("The billing service …") or says what serves what
-       ("The linter is ruff"), or it is of a type such as decision or convention: this project's.
+    2. It is about a person ("I prefer", "the user"), or of a type that describes people: not about this project.
+    3. It uses "we" or "our", one of its sentences is about a part ("The billing service …") or says what the project uses
+       ("The linter is ruff"), or its type is one such as decision or convention: about this project.
     4. Anything else holds everywhere.
     """
     statement, situation = statement[:_READ_CHARS], situation[:_READ_CHARS]
@@ -194,14 +195,17 @@ def _find_name(prepared: str, place: ProjectPlace) -> str:
 
 
 def _path_of(text: str, place: ProjectPlace) -> str:
-    """The first path of the text that exists in the project; a plain word is none, though a file may have its name."""
+    """The first path of the text that exists in the project.
+
+    A plain word does not count, although a file may have that name.
+    """
     found = (word.rstrip(".,;:") for word in _PATH.findall(text))
     candidates = [word for word in found if "/" in word.strip("/") or "." in word.strip("./")]
     return next((word for word in candidates[:_MOST_PATHS] if place.exists(word)), "")
 
 
 def _part(text: str) -> str:
-    """The part of a project that a sentence is about, spoken of as a known one: "The search cluster keeps …"."""
+    """The part of a project that a sentence mentions as known: "The search cluster keeps …"."""
     parts = phrases(_LOCALITY_TABLE, "components")
     for sentence in _SENTENCE.split(text):
         words = plain(sentence).split()

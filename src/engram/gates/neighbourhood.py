@@ -1,8 +1,8 @@
-"""How a proposal relates to its neighbours: which one it repeats, outdates or contradicts, and which passages of a text say again what a person took out of use.
+"""How a proposal relates to its neighbours, and which of its passages repeat a memory that a person removed.
 
-The trained pair model (`models.pairs`) decides, once for all neighbours. Two memories in the same form are compared by its parts
-instead (`compare_forms`), and an exact rule goes before the model: statements that differ only in a number, a negation, an
-opposite or a rival word (`compare`), in languages the model was not trained on, too.
+The trained pair model (`models.pairs`) decides, once for all neighbours. Two exceptions come first: memories in the
+same form are compared part by part (`compare_forms`), and an exact rule (`compare`) decides statements that differ only
+in a number, a negation, an opposite or a rival word. The rule also covers languages that the model was not trained on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,35 +57,35 @@ __all__ = [
 ]
 
 MAX_JUDGED_CHARS = 100_000
-"""Characters of a text that are searched; what an agent says in a longer one waits for a person."""
+"""Characters of a text that are searched; a longer text from an agent waits for review."""
 MAX_PASSAGES = 24
-"""Pairs of a passage and a memory that are compared in full."""
+"""Maximum pairs of a passage and a memory that are compared in full."""
 MAX_WINDOWS = 6
-"""The same of windows, each of which takes several times as long."""
+"""Maximum pairs for windows, each of which takes several times as long."""
 MAX_SENTENCE_CHARS = 300
 WINDOW_CHARS, WINDOW_STEP = 900, 500
 MAX_DISGUISED_CHARS = 40_000
-"""Characters of a text whose letters are compared without regard to what is between them."""
+"""Characters of a text whose letters are compared regardless of what separates them."""
 _PASSAGE_GRAM_CHARS = 5
 _MIN_PASSAGE_SHARE = 0.3
-"""The share of a memory's words or runs of letters that a passage has, from which the two may be compared."""
+"""Minimum share of a memory's words or letter runs that a passage must have to be compared."""
 _MIN_CERTAIN_PASSAGE_SHARE = 0.8
-"""The share from which every passage must be compared: where there are more than can be, a person decides."""
+"""Share from which every passage must be compared; if there are too many to compare, the text waits for review."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearPassages:
-    """The pairs of a passage and the place of a statement that are worth comparing, nearest first."""
+    """Pairs of a passage and the position of a statement that are worth comparing, nearest first."""
 
     sentences: Sequence[tuple[str, int]]
     windows: Sequence[tuple[str, int]] = ()
-    """Longer passages, whose words and letters alone are compared: the pair model knows sentences."""
+    """Longer passages, compared by words and letters only, because the pair model was trained on sentences."""
     left_out: int | None = None
-    """A statement that more passages are near to than can be compared."""
+    """A statement that is near more passages than can be compared."""
 
 
 def split_passages(text: str) -> list[str]:
-    """The sentences of a text, a long one in windows of a few clauses."""
+    """The sentences of a text, with long ones split into windows of a few clauses."""
     found: list[str] = []
     for sentence in split_sentences(text):
         found += _windows(sentence, MAX_SENTENCE_CHARS, MAX_SENTENCE_CHARS // 2)
@@ -93,11 +93,11 @@ def split_passages(text: str) -> list[str]:
 
 
 def find_near_passages(texts: Iterable[str], statements: Sequence[str]) -> NearPassages:
-    """The passages of some texts that share most with one of the statements; all of them, if they are few.
+    """The passages of some texts that share most with one of the statements; all of them, if there are few.
 
-    A text is cut into sentences and, for words that are spread over several or disguised, into overlapping windows. A
-    linear search for shared words and runs of letters finds the few passages that are near to one of the memories; only
-    these are compared in full.
+    A text is split into sentences and, to catch words that are spread out or disguised, into overlapping windows. A
+    linear search for shared words and letter runs selects the few passages near one of the memories, and only these are
+    compared in full.
     """
     sentences: dict[str, None] = {}
     windows: dict[str, int] = {}
@@ -128,7 +128,7 @@ def _rank(shares: Sequence[tuple[str, Sequence[float]]], most: int) -> NearPassa
 
 
 def _windows(text: str, size: int, step: int) -> list[str]:
-    """A text in overlapping windows that begin and end between words, if it has spaces."""
+    """A text as overlapping windows that begin and end between words, if it has spaces."""
     if len(text) <= size:
         return [text]
     found = []
@@ -173,36 +173,39 @@ def _grams(statement: str) -> frozenset[str]:
 MIN_COSINE = 0.94
 MIN_TOKEN_OVERLAP = 0.85
 MIN_DUPLICATE_PROBABILITY = 0.9
-"""The probability from which a rewording is not stored again. A wrong duplicate loses a statement, so it is far above `pairs.MIN_SAME`,
-from which one is stored and named as a paraphrase."""
+"""Minimum probability for a rewording not to be stored again. A wrong duplicate loses a statement, so this is far above
+`pairs.MIN_SAME`, the threshold for storing a statement and marking it as a paraphrase."""
 MIN_MENTIONED_CHANGE = 0.5
-"""From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
+"""Minimum probability of a change for reporting a memory to the caller, who knows the conversation and can rule it out."""
 WITHDRAWN_STATUSES = ("rejected", "retired")
-"""The statuses of memories whose likely rewordings wait; what was replaced is often near to what replaced it."""
+"""The statuses of memories whose likely rewordings wait for review.
+
+Replaced ones are not among them, because they often resemble their replacement.
+"""
 MIN_DIFFERENT = 0.9
-"""The probability of "different" from which a statement is not looked at as a rewording of one that was taken out of use."""
+"""Minimum probability of "different" for a statement not to be checked as a rewording of a rejected or retired one."""
 _PLANNED = frozenset(("commitment", "task"))
-"""Types of what is still to come: a later word may change it, as it may not change what happened."""
+"""Types about the future: a later statement may change these, but not the record of past events."""
 # Documents are not claims.
 _LONGEST_CLAIM = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """A memory that a person took out of use, and that a proposal says again."""
+    """A memory that a person rejected, retired or replaced, and that a proposal repeats."""
 
     neighbour: Neighbour
     is_sure: bool
-    """Otherwise it is only likely, and a person decides."""
+    """If false, the repetition is only likely, and a person decides."""
 
     @property
     def memory(self) -> Memory:
-        """The memory that was taken out of use."""
+        """The memory that a person rejected, retired or replaced."""
         return self.neighbour.memory
 
     @property
     def removal_note(self) -> str:
-        """Who took it out of use, how and when."""
+        """Who rejected, retired or replaced it, how and when."""
         return self.neighbour.decided
 
 
@@ -217,7 +220,7 @@ class Neighbourhood:
     ) -> None:
         self._proposal, self._memory = proposal, proposal.memory
         self._known = known
-        """The relations to use, computed for many proposals at once, by the older and the newer text; None to compute them."""
+        """Precomputed relations for many proposals, keyed by older and newer text; None to compute them here."""
         self._near = [near for near in neighbours if self._is_comparable(near.memory)]
 
     def _is_comparable(self, other: Memory) -> bool:
@@ -245,7 +248,10 @@ class Neighbourhood:
         return list(zip(others, found, strict=True))
 
     def _is_for_model(self, other: Memory) -> bool:
-        """Whether the model compares a memory as a whole: of two in a form only facts about one subject, as other lessons and facts stand by themselves."""
+        """Whether the model compares a memory as a whole.
+
+        Of two memories in a form, it compares only facts about the same subject.
+        """
         if in_same_form(self._memory, other):
             is_fact = form_name(self._memory.form) != FEEDBACK
             return is_fact and about_same_subject(self._memory, other) and same_situation(self._memory, other)
@@ -258,7 +264,7 @@ class Neighbourhood:
         return [(other, compare_forms(self._memory, other)) for other in alike]
 
     def duplicate(self) -> Memory | None:
-        """The memory that says the same: in the same words but for inflection, or by the model, with nothing added."""
+        """The memory with the same content: the same words apart from inflection, or a match by the model that adds nothing."""
         repeated = next((near.memory for near in self._near if self._repeats(near)), None)
         if repeated is not None:
             return repeated
@@ -282,7 +288,7 @@ class Neighbourhood:
         return relation(mine, theirs).relation == "same" and same_symbols(mine, theirs)
 
     def paraphrase(self) -> Memory | None:
-        """The memory that says nearly the same, so that the two could be merged."""
+        """The memory with nearly the same content, so that the two could be merged."""
         from engram.models import pairs
 
         for near, found in self._relations:
@@ -292,7 +298,7 @@ class Neighbourhood:
         return None
 
     def recurrence(self) -> tuple[Memory, bool] | None:
-        """The memory that the proposal most likely says again in other words, and whether it surely does."""
+        """The memory that the proposal most likely repeats in other words, and whether this is certain."""
         from engram.models.pairs import MIN_SAME
         from engram.models.paraphrases import REFUSE_LOG_ODDS, REVIEW_LOG_ODDS, recurrence
 
@@ -313,17 +319,17 @@ class Neighbourhood:
         return relation(self._memory.statement, other.statement).relation
 
     def disguised_copy(self) -> Memory | None:
-        """The rejected or retired memory that the proposal says again behind a disguise."""
+        """The rejected or retired memory that the proposal repeats in disguise."""
         mine = self._memory.statement[:_LONGEST_CLAIM]
         out = (near.memory for near in self._near if near.memory.status in WITHDRAWN_STATUSES)
         return next((one for one in out if _is_disguised_copy(mine, one)), None)
 
     def exact_match(self) -> Memory | None:
-        """The memory that says exactly the same, in the same words or by the rules that compare two statements."""
+        """The memory with exactly the same content, in the same words or by the rules that compare two statements."""
         return next((near.memory for near in self._near if self._exact(near.memory) == "same"), None)
 
     def contained_match(self) -> Memory | None:
-        """The rejected memory whose words the proposal has all close together, whatever it says around them."""
+        """The rejected memory whose words all occur close together in the proposal, whatever surrounds them."""
         mine = self._memory.statement[:_LONGEST_CLAIM]
         rejected = (near.memory for near in self._near if near.memory.status == "rejected")
         return next((other for other in rejected if has_words_of(mine, other.statement)), None)
@@ -350,8 +356,9 @@ class Neighbourhood:
 
 
 def find_recurrence(proposal: Proposal, decided: Sequence[Neighbour]) -> Recurrence | None:
-    """The one of these that says the same as a proposal or as a passage of it, in the same or in other words, whatever the caller says about it,
-    and wherever.
+    """The memory among these that a proposal or one of its passages repeats, in the same or in other words.
+
+    The relation that the caller declares and the position in the text make no difference.
     """
     if not decided:
         return None
@@ -371,9 +378,11 @@ def find_recurrence(proposal: Proposal, decided: Sequence[Neighbour]) -> Recurre
 def find_repeated_passage(
     proposal: Proposal, texts: Mapping[str, Sequence[str]], decided: Sequence[Neighbour]
 ) -> tuple[str, Recurrence] | None:
-    """The name of a text with a passage that says the same as one of these, and which one; a sure one before a likely one.
+    """The name of a text with a passage that repeats one of these, and which one.
 
-    However many texts there are, a bounded number of passages is compared, with one call of the pair model.
+    Certain matches come before likely ones.
+
+    The number of passages compared is bounded, however many texts there are, and the pair model is called once.
     """
     from engram.models.pairs import relate_pairs
 
@@ -399,13 +408,13 @@ def find_repeated_passage(
 
 
 def state_passage(proposal: Proposal, text: str) -> Proposal:
-    """A text of a proposal as a statement of its own."""
+    """A text of a proposal as a separate statement."""
     memory = proposal.memory.replace(statement=text, situation="", form={}, supersedes=(), conflict_key="")
     return replace(proposal, memory=memory, content_hash=content_hash(text), tokens=tuple(tokens(text)))
 
 
 def _name_of(passage: str, texts: Mapping[str, Sequence[str]]) -> str:
-    """The name of the text that has a passage; of a folded one, the first name."""
+    """The name of the text that contains the passage; for a folded text, its first name."""
     return next((name for name, given in texts.items() if any(passage in text for text in given)), next(iter(texts)))
 
 
@@ -434,7 +443,7 @@ def _compare(
 
 
 def _is_disguised_copy(new: str, old: Memory) -> bool:
-    # A number that changed is often news about what was retired, and seldom about what was rejected.
+    # A changed number is often news about something retired, and seldom about something rejected.
     from engram.gates.disguise import is_disguised_repeat
 
     return is_disguised_repeat(new, old.statement[:_LONGEST_CLAIM], may_change_numbers=old.status == "rejected")
@@ -471,15 +480,17 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
 
 
 def _may_conflict(memory: Memory, other: Memory) -> bool:
-    """Whether two memories could contradict each other: both are claims, hold at one time, and do not both tell what happened."""
+    """Whether two memories can contradict each other: both are claims valid at the same time, and they are not both past events."""
     if not _is_claim(other) or not _overlap_in_time(memory, other):
         return False
     return not (_is_episode(memory) and _is_episode(other)) or other.type in _PLANNED
 
 
 def _weaken_ambiguous_updates(conflicts: list[Conflict]) -> list[Conflict]:
-    """The conflicts; where the model is sure that the proposal updates one memory and likely thinks so of another that is about something else,
-    it is sure of none: news about somebody is not news about everything that is known of them.
+    """The conflicts, with certain updates made uncertain if more than one memory could be meant.
+
+    If the model is sure that the proposal updates one memory, and thinks it likely of another about something else,
+    neither update is certain: news about somebody does not change everything known about them.
     """
     from engram.models.pairs import LIKELY_CHANGE, MIN_SAME, relate
 
@@ -495,23 +506,26 @@ def _weaken_ambiguous_updates(conflicts: list[Conflict]) -> list[Conflict]:
 
 
 def _sentence(statement: str) -> str:
-    """A statement as the model knows them: not too long, and with an end."""
+    """A statement in the form the model was trained on: not too long, and with a full stop."""
     text = statement[:_LONGEST_CLAIM].rstrip()
     return f"{text}." if text[-1:].isalnum() else text
 
 
 def _is_claim(memory: Memory) -> bool:
-    """Whether a memory asserts one thing: questions and documents do not."""
+    """Whether a memory asserts something: questions and documents do not."""
     return len(memory.statement) <= _LONGEST_CLAIM and not memory.statement.rstrip().endswith(("?", "？", "؟"))
 
 
 def _is_episode(memory: Memory) -> bool:
-    """Whether a memory tells what happened. That may outdate a fact ("moved to Lisbon"), but never what happened before."""
+    """Whether a memory reports an event.
+
+    An event may outdate a fact ("moved to Lisbon"), but never an earlier event.
+    """
     return type_or_default(memory.type).nature == "episode"
 
 
 def _overlap_in_time(newer: Memory, older: Memory) -> bool:
-    """Whether the validity of two memories overlaps: "until May" contradicts neither "since June" nor what is first said then."""
+    """Whether the validity of two memories overlaps: "until May" contradicts neither "since June" nor a statement first made later."""
     begins = newer.valid_from or newer.when
     return not (_has_ended_by(newer.valid_until, older.valid_from) or _has_ended_by(older.valid_until, begins))
 

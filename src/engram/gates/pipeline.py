@@ -1,11 +1,14 @@
-"""Runs the gates in order on a proposal, its statement and its other fields: each passes it on or decides its outcome, with a reason.
+"""Runs the gates in order on a proposal and its other fields.
+
+Each gate passes it on or decides its outcome, with a reason.
 
     shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → rejected
           → redundancy → exact → relation → near → policy → contradiction → paraphrase → trust
 
-Triviality applies to what was captured, the five quality gates to what no model of worth has judged. A memory that `instructions` finds suspicious still
-goes through the other gates, so that a duplicate is reported as one; otherwise it waits for review. `relation` is what the caller
-says about stored memories. The policy has already set the conflict key; its gate looks up the current memories with the same key.
+Triviality applies to captured texts, and the five quality gates to texts that no model has judged worth keeping. A
+memory that `instructions` finds suspicious still goes through the other gates, so that a duplicate is reported as one;
+otherwise it waits for review. `relation` applies the caller's statement about stored memories. The policy has already
+set the conflict key; its gate looks up the current memories with the same key.
 """
 
 import re
@@ -67,22 +70,22 @@ __all__ = [
 ]
 
 LABEL_FIELDS = ("tags", "cues", "domain", "name", "aliases", "trigger_context")
-"""Fields that a caller gives, in a capture as well."""
+"""Fields that a caller sets, even in a capture."""
 PARTICULAR_FIELDS = ("situation", "rationale", "context", "entities", *LABEL_FIELDS)
 _FRAGMENTS = ("situation", *LABEL_FIELDS)
-"""Fields that are no statements, and are judged as none."""
+"""Fields that are not statements and are not judged as such."""
 MIN_LABEL_WORDS = 3
-"""A text of fewer words is a name or a keyword, and says nothing by itself."""
+"""A text with fewer words is a name or a keyword, not a statement."""
 _WORD = lazy_pattern(r"[^\W_]+")
 _BETWEEN_WORDS = lazy_pattern(r"[\s/_-]+")
 MAX_CLAIM_CHARS = 2_000
-"""Characters of a text that are searched for what is sensitive, and of a situation that is compared with current memories."""
+"""Maximum characters searched for sensitive subjects, and of a situation compared with current memories."""
 MAX_LABELS = 50
-"""Labels in a field that are judged one by one; of more, several are judged together."""
+"""Labels of a field that are judged one by one; further ones are judged in groups."""
 
 
 def particular_problem(memory: Memory, names: Sequence[str] = PARTICULAR_FIELDS) -> str:
-    """Why what is said next to a statement waits for review: it instructs its reader, is tier 3, or is too long to judge; "" where it need not."""
+    """Why a text next to the statement waits for review: it instructs its reader, is tier 3, or is too long to judge; "" if none apply."""
     if problem := _size_problem(memory, names):
         return problem
     for name, texts in _texts(memory, names).items():
@@ -101,7 +104,7 @@ def particular_problem(memory: Memory, names: Sequence[str] = PARTICULAR_FIELDS)
 def find_rejected_particular(
     proposal: Proposal, known: Lookup, names: Sequence[str] = PARTICULAR_FIELDS
 ) -> tuple[str, Recurrence] | None:
-    """The name of a text next to the statement that says what a person has rejected as a statement, and the memory they rejected."""
+    """The name of a text next to the statement that repeats a rejected memory, and that memory."""
     if _size_problem(proposal.memory, names) or not (texts := _texts(proposal.memory, names)):
         return None
     near = known.rejected_neighbours(state_passage(proposal, join_texts(texts)))
@@ -109,21 +112,20 @@ def find_rejected_particular(
 
 
 def particular_texts(memory: Memory) -> dict[str, list[str]]:
-    """The texts next to the statement that say something, by their fields; none if there is too much to judge.
+    """The texts next to the statement that have content, by field; none if there is too much to judge.
 
-    They pass the gates as the statement does, so that nothing reaches a reader in a field that was kept out of a
-    statement.
+    They pass the same gates as the statement, so that a rejected statement cannot reach a reader in another field.
     """
     return {} if _size_problem(memory, PARTICULAR_FIELDS) else _texts(memory, PARTICULAR_FIELDS)
 
 
 def join_texts(texts: Mapping[str, Sequence[str]]) -> str:
-    """All of these texts as one, by which memories that share words with them are looked up."""
+    """All of these texts joined into one, to look up memories that share words with them."""
     return "\n".join(text for given in texts.values() for text in given)
 
 
 def situation_conflict(proposal: Proposal, known: Lookup) -> Memory | None:
-    """The current memory that says the opposite of a situation that reads as a statement."""
+    """The current memory that contradicts a situation which reads as a statement."""
     for text in _texts(proposal.memory, ("situation",)).get("situation", ()):
         said = state_passage(proposal, text[:MAX_CLAIM_CHARS])
         for near in known.near(said):
@@ -134,7 +136,7 @@ def situation_conflict(proposal: Proposal, known: Lookup) -> Memory | None:
 
 
 def _size_problem(memory: Memory, names: Sequence[str]) -> str:
-    """Which text next to a statement is too long to be judged, so that a person reads it; "" for none."""
+    """Which text next to a statement is too long to be judged and must be read by a person; "" for none."""
     for name in names:
         value = getattr(memory, name)
         if isinstance(value, str) and len(value) > MAX_JUDGED_CHARS:
@@ -143,7 +145,7 @@ def _size_problem(memory: Memory, names: Sequence[str]) -> str:
 
 
 def _texts(memory: Memory, names: Sequence[str]) -> dict[str, list[str]]:
-    """The texts that say something by their fields; of several words in a field, all of them together as well."""
+    """The texts with content by field; if a field has several, also all of them joined."""
     found = {name: list(_texts_of(memory, name)) for name in names}
     return {name: texts for name, texts in found.items() if texts}
 
@@ -159,7 +161,7 @@ def _texts_of(memory: Memory, name: str) -> Iterator[str]:
 
 
 def _join_some(labels: Sequence[str]) -> list[str]:
-    """Each of a few labels, of many some of them together, and all of them together."""
+    """A few labels one by one; many labels partly in groups; and all of them together."""
     size = -(-len(labels) // MAX_LABELS)
     groups = list(labels) if size < 2 else ["\n".join(labels[at : at + size]) for at in range(0, len(labels), size)]
     return [*groups, " ".join(labels)] if len(labels) > 1 else groups
@@ -170,7 +172,10 @@ def _space(found: re.Match[str]) -> str:
 
 
 def _label_words(text: str) -> str:
-    """A label as words between spaces; "" if it has too few to say something. Those with digits are codes, as ids and versions are."""
+    """A label as words between spaces; "" if it has too few to be a statement.
+
+    Labels with digits are codes, such as ids and versions.
+    """
     label = _BETWEEN_WORDS.sub(_space, text)
     said = (
         words for words in (label, *other_readings(label)) if sum(map(str.isalpha, words.split())) >= MIN_LABEL_WORDS
@@ -193,7 +198,8 @@ GATES = (
 def judge(proposal: Proposal, known: Lookup, settings: GateSettings) -> Verdict:
     """Run a proposal through the gates. The verdict names the gate that decided and the gates passed before it.
 
-    The gates read the folded texts of the proposal and of the memories it is compared with; the verdict has these as they are stored.
+    The gates read the folded texts of the proposal and of the memories it is compared with. The verdict holds the
+    originals.
     """
     lookup = FoldedLookup(known, proposal.named)
     verdict = _GateRun(proposal, settings, lookup).verdict(lookup)
@@ -206,11 +212,14 @@ _STATUS: dict[Outcome, Status] = {
     Outcome.REJECTED: "rejected",
 }
 _REPEATABLE = ("active", "dormant", "candidate")
-"""What was forgotten or replaced is no place for a statement: repeated, it is said anew."""
+"""The statuses of memories that a proposal can repeat.
+
+A repeated forgotten or replaced memory counts as a new statement.
+"""
 
 
 class _GateRun:
-    """One proposal, the gates it has passed so far, and what makes it suspicious."""
+    """One proposal, the gates it has passed, and the reasons to suspect it."""
 
     def __init__(self, proposal: Proposal, settings: GateSettings, lookup: FoldedLookup) -> None:
         self.given = proposal.memory
@@ -222,9 +231,9 @@ class _GateRun:
         self.passed: list[str] = []
         self.suspicion = ""
         self.withdrawn = self.withdrawal = ""
-        """The memory that a person took out of use and that this one says again, and why it waits therefore."""
+        """The rejected, retired or replaced memory that this one repeats, and why it therefore waits."""
         self.particular = ""
-        """Why it waits: what is said next to the statement."""
+        """Why a text next to the statement makes it wait."""
         self.note = ""
         self.conflicts: list[Conflict] = []
 
@@ -306,12 +315,15 @@ class _GateRun:
         return [near for near in known.near(self.proposal) if not self._is_over(near.memory)]
 
     def _is_over(self, other: Memory) -> bool:
-        """Whether a stored memory holds no more: told again, it is learned again."""
+        """Whether a stored memory is no longer valid; if repeated, it is learned again."""
         now = self.memory.created
         return now is not None and is_over(other, now)
 
     def _check_recurrence(self, known: Lookup) -> Verdict | None:
-        """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""
+        """Refuse a statement that a person has rejected, in the same or in other words.
+
+        Only a person may store it again.
+        """
         if is_human(self.memory.source):
             return None
         statements = statements_of(self.proposal)
@@ -328,7 +340,7 @@ class _GateRun:
         return None
 
     def _wait_for_person(self, found: Recurrence | None) -> None:
-        """Let the proposal wait if it says what a person took out of use, or likely does what they rejected or retired."""
+        """Let the proposal wait if it certainly repeats a memory that a person removed, or likely one they rejected or retired."""
         if found is None:
             return
         says = "this says it again" if found.is_sure else "this probably says the same"
@@ -336,7 +348,10 @@ class _GateRun:
         self.withdrawal = f"{self._mention(found.memory)} was {found.removal_note}; {says} and waits for review"
 
     def _check_particulars(self, known: Lookup) -> Verdict | None:
-        """Refuse what a person has rejected next to a statement; of what was captured, in the labels that a caller gave it."""
+        """Refuse rejected content in the texts next to a statement.
+
+        For a capture, only in the labels that the caller gave.
+        """
         is_captured = self.proposal.autonomous or self.memory.learned_by == CAPTURED
         names = LABEL_FIELDS if is_captured else PARTICULAR_FIELDS
         found = find_rejected_particular(self.proposal, known, names)
@@ -374,7 +389,7 @@ class _GateRun:
         return None
 
     def _difference_reason(self, twin: Memory) -> str:
-        """Why a statement is compared although the caller says that it repeats a memory; "" where it may be dropped as a duplicate."""
+        """Why a statement is compared although the caller declares it a repetition; "" if it may be dropped as a duplicate."""
         mine, theirs = self.memory.statement, twin.statement
         if relation(mine, theirs).relation == "opposite":
             return "which says the opposite"
@@ -398,8 +413,10 @@ class _GateRun:
         return self._decide_status(near.paraphrase())
 
     def _is_blocking(self, other: Memory) -> bool:
-        """Whether a memory stands in the way of this one: a candidate does not, unless its source is more trusted, or it waits for
-        a current memory, which this one then contradicts too. One that holds again when this one has ended does not, either.
+        """Whether a memory blocks this one.
+
+        A candidate does not, unless its source is more trusted, or it waits because of a current memory that this one
+        contradicts as well. Neither does a memory that becomes valid again when this one ends.
         """
         if self._is_exception([other]):
             return False
@@ -409,7 +426,7 @@ class _GateRun:
         return not may_replace(self.memory.source, other) or not all(map(self.proposal.leaves_out, waits_for))
 
     def _is_exception(self, others: Sequence[Memory]) -> bool:
-        """Whether a statement with an end leaves these in force, and its source might have replaced them."""
+        """Whether a statement with an end date leaves these current, although its source could have replaced them."""
         return all(outlasts(other, self.memory) for other in others) and self._trust_over(others).status == "active"
 
     def _check_policy(self, known: Lookup) -> Verdict | None:
@@ -457,7 +474,7 @@ class _GateRun:
         return trust(self.memory, proposal.autonomous, self.settings, is_typed=proposal.is_typed)
 
     def _trust_over(self, heads: Sequence[Memory]) -> Trust:
-        """Trust, given the memories it would supersede: no source supersedes what a more trusted one said."""
+        """Trust, given the memories it would supersede: no source supersedes a statement from a more trusted one."""
         found, source = self._trust(), self.memory.source
         above = [head for head in heads if not may_replace(source, head)]
         if found.status != "active" or not above:
@@ -483,7 +500,7 @@ class _GateRun:
 def _find_recurrence(
     statements: Sequence[Proposal], lookup: Callable[[Proposal], Sequence[Neighbour]]
 ) -> Recurrence | None:
-    """The first memory taken out of use that one of these surely says again; else the first that one likely does."""
+    """The first removed memory that one of these certainly repeats; otherwise the first that one likely repeats."""
     likely: Recurrence | None = None
     for one in statements:
         found = find_recurrence(one, lookup(one))
@@ -494,7 +511,7 @@ def _find_recurrence(
 
 
 def _problems(memory: Memory) -> Iterator[tuple[str, str]]:
-    """Each quality gate and why a statement does not pass it; "" where it does, or is not in English."""
+    """Each quality gate and why a statement fails it; "" if it passes or is not in English."""
     found = pattern(memory.statement)
     return ((gate, rule(found) if found.english else "") for gate, rule in QUALITY_GATES)
 
@@ -533,18 +550,18 @@ def _scan_with_names(memories: Sequence[Memory]) -> None:
 
 
 def outranked_reason(source: str, memory: Memory) -> str:
-    """Why a statement from this source cannot replace a memory by itself."""
+    """Why a statement from this source cannot replace a memory automatically."""
     return f"{safe_word(memory.id)} comes from {origin_of(memory)}, which outranks {safe_word(source or 'unknown')}; the change waits for review"
 
 
 def exception_reason(memory: Memory, lasting: Memory) -> str:
-    """Why a statement with an end is stored next to the lasting one that it would otherwise replace."""
+    """Why a statement with an end date is stored next to the lasting one that it would otherwise replace."""
     return notice(
         f"stored as active until {memory.valid_until:%Y-%m-%d %H:%M}; after that, {mention(lasting)} holds again"
     )
 
 
 def mention(memory: Memory) -> str:
-    """A memory by its id and the beginning of its statement."""
+    """A reference to a memory: its id and the beginning of its statement."""
     excerpt = memory.statement if len(memory.statement) <= 60 else memory.statement[:57].rstrip() + "…"
     return f"{safe_word(memory.id) if memory.id else 'a memory'} ({quote_text(excerpt)})"

@@ -1,4 +1,7 @@
-"""What the gates read and return: the proposal, its view without look-alike letters, the lookup in the store, the verdict; and the first check, of shape and size."""
+"""The input and output of the gates, and the first check, of shape and size.
+
+Defines the proposal, its view without look-alike letters, the lookup in the store, and the verdict.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,20 +56,23 @@ class Proposal:
 
     memory: Memory
     autonomous: bool
-    """Captured without an explicit request by a person or a caller, so the five quality gates apply."""
+    """Captured without an explicit request by a person or a caller; the five quality gates apply."""
     content_hash: str
     tokens: tuple[str, ...]
     named: tuple[Memory, ...] = ()
-    """The stored memories that the caller names."""
+    """The stored memories named by the caller."""
     relation: str = ""
-    """How it relates to them, by the caller's word: one of `model.decision.RELATIONS`."""
+    """How it relates to them according to the caller: one of `model.decision.RELATIONS`."""
     alone: bool = False
-    """It is not clear what it is about, so it replaces nothing that the caller does not name."""
+    """Its subject is unclear, so it replaces only memories that the caller names."""
     is_typed: bool = True
-    """Whether somebody said what type it is; a type that the policy infers makes nothing wait."""
+    """Whether the caller gave the type; an inferred type makes nothing wait."""
 
     def leaves_out(self, memory_id: str) -> bool:
-        """Whether the caller has already said how it relates to this memory, and may: no agent says that a person's word is no matter."""
+        """Whether to ignore a memory because the caller has declared its relation.
+
+        An agent may not dismiss a person's statement.
+        """
         if memory_id in self.memory.supersedes:
             return True
         return any(memory_id == named.id and self._is_free_beside(named) for named in self.named)
@@ -82,7 +88,7 @@ class Neighbour:
     memory: Memory
     cosine: float
     decided: str = ""
-    """Where a person took it out of use: who, how and when."""
+    """If a person removed it: who, how and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +101,9 @@ class Conflict:
     probability: float
     why: str
     is_sure: bool = False
-    """An update so certain that it needs no review."""
+    """The update is certain enough to need no review."""
     is_likely: bool = True
-    """Certain enough to wait for review; otherwise it is only worth mentioning."""
+    """Certain enough to wait for review; otherwise only reported."""
 
 
 class Lookup(Protocol):
@@ -113,10 +119,10 @@ class Lookup(Protocol):
         """The nearest live memories in the proposal's scope, by meaning and by words."""
 
     def rejected_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest memories in the scopes that see the proposal, or that it is seen from, that a person rejected."""
+        """The nearest memories that a person rejected, in the scopes that see the proposal or that it sees."""
 
     def withdrawn_neighbours(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The same of those that a person retired or replaced."""
+        """Like `rejected_neighbours`, for memories that a person retired or replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +134,9 @@ class GateSettings:
     autopromote_harvest: bool = False
     """Tier 1 memories that were captured, harvested or imported without an explicit request also become active at once."""
     autopromote_kinds: frozenset[str] = frozenset()
-    """The only kinds that become active without review; empty for every kind of tiers 1 and 2."""
+    """The only kinds that become active without review; if empty, every kind of tiers 1 and 2 may."""
     most_per_source: int = 500
-    """Candidates that one untrusted source may add a day; 0 for no limit."""
+    """Maximum candidates that one untrusted source may add a day; 0 for no limit."""
     max_statement_chars: int = MAX_STATEMENT_CHARS
     """For `learn` and `remember`."""
     max_added_bytes: int = MAX_ADDED_BYTES
@@ -153,9 +159,9 @@ class Verdict:
     conflicts: tuple[Conflict, ...] = ()
     """The current memories that it may outdate or contradict, most likely first."""
     withdrawn: str = ""
-    """The id of the memory that a person took out of use and that it says again."""
+    """The id of the removed memory that it repeats."""
     waits_alone: bool = False
-    """It waits for review only because of a conflict; its source could have stored it as active."""
+    """It waits for review only because of a conflict; otherwise its source could have stored it as active."""
 
     @property
     def is_admitted(self) -> bool:
@@ -165,13 +171,16 @@ class Verdict:
 
 TEXT_FIELDS = ("statement", "situation", "context", "rationale", "trigger_context", "domain", "name")
 WORD_FIELDS = ("tags", "cues", "entities", "aliases")
-"""The fields with text that an agent may read or that a memory is judged by; a form is one, too."""
+"""The fields that an agent may read or that a memory is judged by, including the parts of a form."""
 MAX_FOLDED_CHARS = 20_000
-"""Characters of a text that are folded for the gates; what is longer is a document, and compared by its hash alone."""
+"""Maximum characters of a text that are folded for the gates; longer texts are documents, compared by their hash alone."""
 
 
 def fold_memory(memory: Memory) -> Memory:
-    """The memory with folded texts; itself, if they are folded already. Of a long text, the beginning is folded, which the gates read."""
+    """The memory with folded texts; the memory itself if they are folded already.
+
+    Only the beginning of a long text, which the gates read, is folded.
+    """
     return _with_texts(memory, _fold_beginning)
 
 
@@ -181,10 +190,12 @@ def without_invisible(memory: Memory) -> Memory:
 
 
 def fold_proposal(proposal: Proposal) -> Proposal:
-    """The proposal with folded texts, its own and those of the memories that it names. Its hash and tokens are of folded text anyway.
+    """The proposal with its own texts and those of the memories it names folded.
 
-    What is stored keeps its characters; every gate, model and comparison reads this view, so that no look-alike letter
-    and no invisible character changes a decision.
+    Its hash and tokens already use folded text.
+
+    The stored memory keeps its characters. Every gate, model and comparison reads this view, so that look-alike letters
+    and invisible characters cannot change a decision.
     """
     memory, named = fold_memory(proposal.memory), tuple(map(fold_memory, proposal.named))
     if memory is proposal.memory and all(one is other for one, other in zip(named, proposal.named, strict=True)):
@@ -216,7 +227,7 @@ def _with_texts(memory: Memory, change: Callable[[str], str]) -> Memory:
 
 
 class FoldedLookup:
-    """The gates' lookups with folded texts. It remembers the memories as they are stored, for the verdict."""
+    """The gates' lookups with folded texts. It keeps the stored memories for the verdict."""
 
     def __init__(self, known: Lookup, named: Sequence[Memory]) -> None:
         self._known = known
@@ -244,11 +255,11 @@ class FoldedLookup:
         return self._fold_neighbours(self._known.withdrawn_neighbours(proposal))
 
     def original(self, memory: Memory) -> Memory:
-        """A memory that was looked up, as it is stored."""
+        """A looked-up memory as it is stored."""
         return self._originals.get(memory.id, memory)
 
     def restore(self, verdict: Verdict) -> Verdict:
-        """The verdict with the memories that it names as they are stored."""
+        """The verdict with its memories as they are stored."""
         other = None if verdict.other is None else self.original(verdict.other)
         if other is verdict.other and not verdict.conflicts:
             return verdict
@@ -277,7 +288,7 @@ _NO_TEXT = (bool, int, float, datetime)
 _TEXTLESS = (*_NO_TEXT, datetime | None, float | None, Activation, Feedback)
 _FIELDS = tuple(part.name for part in fields(Memory) if part.type not in _TEXTLESS)
 _values = attrgetter(*_FIELDS)
-# Keys of a mapping whose value names something, and keys whose value is its content.
+# Keys of a mapping whose value is a name, and keys whose value is the content for that name.
 _NAMING = frozenset((
     "name", "key", "field", "label", "id", "title", "variable", "var", "env", "property", "param", "parameter",
     "header", "attribute", "setting", "k",
@@ -325,7 +336,7 @@ def texts(memory: Memory) -> Iterator[tuple[str, str]]:
 
 
 def strings(value: object) -> Iterator[str]:
-    """The strings in a value, each prefixed with its key, because the key can say what the value is."""
+    """The strings in a value, each prefixed with its key, because the key can describe the value."""
     stack: list[tuple[str, object]] = [("", value)]
     while stack:
         key, item = stack.pop()

@@ -1,4 +1,4 @@
-"""The quality gates for what nobody asked to store: whether a statement, feedback or a fact is worth keeping.
+"""The quality gates for autonomous capture: whether a statement, feedback or a fact is worth keeping.
 
 Behavioral, Documentation, Specificity and Scope are rules over word tables (`data/quality.txt`); Redundancy is
 `gates.comparison.find_covering_memory`. The tables are English: text in another language passes unchecked and, like all autonomous
@@ -115,7 +115,7 @@ def documentation(found: Pattern) -> str:
 
 @lru_cache(maxsize=8)
 def better_home(kind: str) -> str:
-    """Where something of a kind belongs instead, as the end of a reason (`data/homes.txt`)."""
+    """Where this kind of content belongs instead, as the end of a reason (`data/homes.txt`)."""
     rows = (line.partition("=") for line in table_text("homes.txt"))
     return f"a better home is {next(home.strip() for name, _, home in rows if name.strip() == kind)}"
 
@@ -222,13 +222,13 @@ def importance_of(text: str, type_name: str) -> float:
 
 
 def _is_small_talk(words: list[str]) -> bool:
-    """Decided by the words, never by length: "I use vim" is short and worth storing."""
+    """Whether the text is small talk, judged by its words, never by length: "I use vim" is short and worth storing."""
     filler = phrases("trivial.txt", "filler")
     return all(word.strip("'-") in filler.words or word in filler.runs for word in words)
 
 
 def _is_surroundings(text: str) -> bool:
-    """Whether a text names nothing but the operating system, a path or an account: "The user is on Linux", "/home/ana/src"."""
+    """Whether a text names only the operating system, a path or an account: "The user is on Linux", "/home/ana/src"."""
     names = phrases("trivial.txt", "surroundings").words
     words = _PATH.sub(" ", text).casefold().replace("’", "'").split()
     left = [word for word in (word.strip(".,;:!?\"'`()") for word in words) if word and word not in names]
@@ -250,11 +250,11 @@ _FILE = re.compile(
 
 
 def form_problems(memory: Memory) -> Iterator[tuple[str, str]]:
-    """Each quality gate and why feedback or a fact does not pass it; "" where it does.
+    """Each quality gate and why feedback or a fact fails it; "" if it passes.
 
-    Recurs is specificity and scope of the situation and of what to do; actionable is behavioral for the action, or for
-    what a fact says; right home is documentation. What was done and what it led to are told of one occasion, as they
-    should be, and are not judged.
+    "Recurs" checks specificity and scope of the situation and the action. "Actionable" checks that the action, or the
+    content of a fact, changes behavior. "Right home" checks for documentation. Behavior and impact rightly describe one
+    occasion, so they are not judged.
     """
     situation = pattern(memory.situation)
     if form_name(memory.form) == FEEDBACK:
@@ -272,12 +272,12 @@ def form_problems(memory: Memory) -> Iterator[tuple[str, str]]:
 
 
 def _of(found: Pattern, problem: str) -> str:
-    """The problem, where the text is in the language of the tables."""
+    """The problem, if the text is in the language of the tables."""
     return problem if found.english else ""
 
 
 def _actionable(action: Pattern) -> str:
-    """Why an action is none that somebody could take: it reports, guesses or asks."""
+    """Why an action cannot be carried out: it reports, guesses or asks."""
     if not action.english or not action.text.strip():
         return "" if action.text.strip() else "names no action"
     if action.text.rstrip().endswith("?"):
@@ -313,7 +313,7 @@ def _home_of_fact(fact: Pattern) -> str:
 
 
 def _one_occasion(situation: Pattern) -> str:
-    """Why a situation does not come again: it names a day, a ticket, a commit or "this" one."""
+    """Why a situation does not recur: it names a day, a ticket, a commit or "this" one."""
     days = [number for number in normalize_statement(situation.text).numbers if number.kind == "date"]
     if days:
         return (

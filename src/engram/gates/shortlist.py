@@ -1,8 +1,9 @@
-"""Which neighbours of a proposal the pair model reads: those with enough in common with it, and of many the nearest.
+"""Selects the neighbours of a proposal that the pair model reads: those that share enough with it, and the nearest of these.
 
-The model takes the largest part of a write, and nine of ten neighbours in a store of thousands are about something else. Of 16,193 pairs of a
-statement and a neighbour among 5,000 memories, half are read: all 321 in which the model finds a repetition or a change worth a mention. Of
-2,400 calls in stores of 600 memories, four differ from reading all neighbours, each in a change that the model was wrong about.
+The model takes most of the time of a write, and nine of ten neighbours in a store of thousands are unrelated. Of 16,193
+pairs of a statement and a neighbour among 5,000 memories, half are read, including all 321 in which the model finds a
+relevant repetition or change. Of 2,400 calls in stores of 600 memories, four differ from reading all neighbours, each
+in a change that the model got wrong.
 """
 
 from collections.abc import Sequence
@@ -17,14 +18,18 @@ __all__ = ["shortlist"]
 MIN_COSINE, MIN_OVERLAP = 0.2, 0.1
 """Of 1,675 labelled updates and contradictions, 6 % have a lower cosine and share fewer index terms."""
 MIN_SHARED_WORDS, MIN_FEW_SHARED_WORDS, MIN_NEAR_COSINE = 0.1, 0.07, 0.3
-"""What a neighbour that is not among the nearest has in common with a proposal: of all their words, this part is in both, or the second and
-at least this cosine."""
+"""What a neighbour outside the nearest must share with a proposal: the first share of all their words, or the second
+share and at least this cosine."""
 MAX_NEAREST, MAX_COMPARED = 3, 8
-"""Of the nearest by meaning, this many are read whatever their words; and of all, so many by meaning and words."""
+"""How many of the nearest by meaning are read whatever their words, and how many are read at most, by meaning and
+words."""
 
 
 def shortlist(proposal: Proposal, near: Sequence[Neighbour]) -> list[Neighbour]:
-    """The neighbours to read, in their order. Those without a cosine, in a form as the proposal is, or taken out of use by a person all stay."""
+    """The neighbours to read, in order.
+
+    Those without a cosine, in the same form, or removed by a person are always kept.
+    """
     worth = [one for one in near if _is_worth_comparing(proposal, one)]
     ranked = sorted((one for one in worth if _is_measured(proposal, one)), key=lambda one: one.cosine, reverse=True)
     terms = _terms(proposal.memory.statement)
@@ -48,12 +53,12 @@ def _is_worth_comparing(proposal: Proposal, near: Neighbour) -> bool:
 
 
 def _is_measured(proposal: Proposal, near: Neighbour) -> bool:
-    """Whether a neighbour is left out where it has too little in common with a proposal."""
+    """Whether a neighbour is left out if it shares too little with a proposal."""
     return near.cosine >= 0 and not near.decided and not (proposal.memory.form and near.memory.form)
 
 
 def _shared_part(terms: frozenset[str], others: frozenset[str]) -> float:
-    """Shared words over all (Jaccard)."""
+    """Shared words divided by all words (Jaccard)."""
     union = len(terms | others)
     return len(terms & others) / union if union else 0.0
 

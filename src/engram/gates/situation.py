@@ -1,8 +1,9 @@
-"""Whether a situation is told in hindsight ("after the deploy failed"), and the task it should name instead ("deploying").
+"""Detects situations described in hindsight ("after the deploy failed"), and suggests the task to name instead ("deploying").
 
-A memory is found by its situation, and whoever starts a task does not know yet what went wrong. So a situation that tells of the failure, of
-its discovery or of one past occasion is never matched; the memory is stored all the same, with a warning. Recognised by what makes a
-clause tell of the past, not by its wording: a finite verb in the past, a word such as "after" before a problem, a problem as the subject.
+A memory is found by its situation, but at the start of a task nobody knows yet what will go wrong. A situation that
+describes the failure, its discovery or a single past occasion never matches, so the memory is stored with a warning.
+Detection relies on the grammar of the past: a finite verb in the past, a word such as "after" before a problem, or a
+problem as the subject.
 """
 
 import re
@@ -34,14 +35,14 @@ _LEAST_LETTERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Hindsight:
-    """What makes a situation hindsight, and the task it could name; "" where its words name none."""
+    """What makes a situation hindsight, and the task it could name; "" if its words name none."""
 
     sign: str
     task: str
 
 
 def situation_warnings(situation: str) -> tuple[str, ...]:
-    """A warning for a situation that is told in hindsight, with a task-shaped rewrite."""
+    """A warning for a situation described in hindsight, with a rewrite that names a task."""
     found = hindsight(situation)
     if found is None:
         return ()
@@ -53,13 +54,13 @@ def situation_warnings(situation: str) -> tuple[str, ...]:
 
 
 def changed_situation_warnings(before: Memory, after: Memory) -> tuple[str, ...]:
-    """The warnings about the situation that a change gave to feedback or a fact."""
+    """The warnings about a situation that was changed on feedback or a fact."""
     return situation_warnings(after.situation) if after.form and after.situation != before.situation else ()
 
 
 @lru_cache(maxsize=256)
 def hindsight(situation: str) -> Hindsight | None:
-    """What makes a situation hindsight; None where it is shaped as a task."""
+    """What makes a situation hindsight; None if it names a task."""
     words = _WORD.findall(situation[:500].replace("’", "'"))
     lower = [word.casefold().rstrip(".!?:") for word in words]
     words = [word.rstrip(".!?:") for word in words]
@@ -84,7 +85,7 @@ def _stems(section: str) -> frozenset[str]:
 
 
 def _is(section: str, word: str) -> bool:
-    """Whether a word is a form of a verb of a section."""
+    """Whether a word is a form of a verb in a section."""
     return stem(_base(word)) in _stems(section) or stem(word) in _stems(section)
 
 
@@ -93,7 +94,7 @@ def _is_gerund(word: str) -> bool:
 
 
 def _sign(words: Sequence[str]) -> str:
-    """The word that tells of the past; "" for a task."""
+    """The word that refers to the past; "" for a task."""
     relative = False
     for at, word in enumerate(words):
         before, after = _at(words, at - 1), _at(words, at + 1)
@@ -117,7 +118,7 @@ def _sign(words: Sequence[str]) -> str:
 
 
 def _is_finite_past(words: Sequence[str], at: int) -> bool:
-    """Whether a past form is a verb of its clause, and no participle before a noun: "tests failed", but not "failed tests"."""
+    """Whether a past form is the verb of its clause and not a participle before a noun: "tests failed", but not "failed tests"."""
     word, before, after = words[at], _at(words, at - 1), _at(words, at + 1)
     subject = _at(words, at - 2) if before.endswith("ly") else before
     if _is_plain_past(word) or (_in("agent", subject) and is_past(word, same=True)):
@@ -142,7 +143,7 @@ def _is_finite_past(words: Sequence[str], at: int) -> bool:
 
 
 def _is_trouble_after(words: Sequence[str], at: int) -> bool:
-    """Whether a word tells of trouble behind "after": "after breaking the build", "after misreading", "after being told", "after two failed runs"."""
+    """Whether a word after "after" names a problem: "after breaking the build", "after misreading", "after two failed runs"."""
     word, head = words[at], words[:at]
     if not any(_in("backward", one) for one in head):
         return False
@@ -153,7 +154,7 @@ def _is_trouble_after(words: Sequence[str], at: int) -> bool:
 
 
 def _opens_backward(words: Sequence[str], at: int) -> bool:
-    """Whether the clause of a word begins with "after" and the like, and not with a gerund."""
+    """Whether the clause of a word begins with "after" or the like, and not with a gerund."""
     for word in reversed(words[:at]):
         if _is_gerund(word):
             return False
@@ -168,7 +169,7 @@ def _plain_pasts() -> frozenset[str]:
 
 
 def _is_plain_past(word: str) -> bool:
-    """Whether a word is a past form that is no participle too: "went", "broke", "overwrote"."""
+    """Whether a word is a past form that cannot be a participle: "went", "broke", "overwrote"."""
     return any(
         word.removeprefix(prefix) in _plain_pasts() and is_past(word.removeprefix(prefix))
         for prefix in ("", "over", "re", "mis", "under")
@@ -176,7 +177,7 @@ def _is_plain_past(word: str) -> bool:
 
 
 def _points_back(words: Sequence[str], at: int) -> bool:
-    """Whether a problem is told of: "after a crash", "due to the outage", "the bug in …" at the beginning."""
+    """Whether the situation mentions a problem: "after a crash", "due to the outage", "the bug in …" at the beginning."""
     head = words[:at]
     if any(_is_gerund(word) and not _is("discovery", word) for word in head):
         return False
@@ -186,7 +187,7 @@ def _points_back(words: Sequence[str], at: int) -> bool:
 
 
 def _is_discovery_head(words: Sequence[str], at: int) -> bool:
-    """Whether a task consists in finding out what is known by now: "discovering that …", "noticing the cache was stale"."""
+    """Whether the task is a discovery that has already been made: "discovering that …", "noticing the cache was stale"."""
     lead, after = words[:at], words[at + 1 :]
     if any(_is_gerund(word) or not _in("connective", word) or word == "before" for word in lead) or not after:
         return False
@@ -203,7 +204,7 @@ def _at(words: Sequence[str], at: int) -> str:
 
 
 class _Rewrite:
-    """Finds the task in a situation that is told in hindsight."""
+    """Finds the task in a situation described in hindsight."""
 
     def __init__(self, words: Sequence[str], lower: Sequence[str]) -> None:
         self.words, self.lower = words, lower
@@ -212,7 +213,7 @@ class _Rewrite:
         return self._gerund() or self._rewrite_wish() or self._rewrite_deed() or self._subject() or self._place()
 
     def _gerund(self) -> str:
-        """A task that the words name: "after the tests failed while refactoring the parser"."""
+        """A task named by a gerund: "after the tests failed while refactoring the parser"."""
         for at, word in enumerate(self.lower):
             if _is_gerund(word) and not (
                 _is("discovery", word) or _is("trouble", word) or _is("omission", word) or word.startswith("mis")
@@ -221,7 +222,7 @@ class _Rewrite:
         return ""
 
     def _rewrite_wish(self) -> str:
-        """What was to be done: "we had to roll back the release", "after being told not to use mocks"."""
+        """The intended task: "we had to roll back the release", "after being told not to use mocks"."""
         for at, word in enumerate(self.lower[:-1]):
             verb, before = self.lower[at + 1], _at(self.lower, at - 1)
             is_verb = (
@@ -238,7 +239,7 @@ class _Rewrite:
         return ""
 
     def _rewrite_deed(self) -> str:
-        """What somebody did: "after I deployed without a backup", "we forgot to bump the version"."""
+        """The action somebody took: "after I deployed without a backup", "we forgot to bump the version"."""
         for at, word in enumerate(self.lower):
             before = _at(self.lower, at - 1)
             starts = (_in("agent", before) and before != "it") or (at == 0 and is_past(word))
@@ -251,7 +252,7 @@ class _Rewrite:
         return ""
 
     def _subject(self) -> str:
-        """What went wrong, where that is a thing people do: "the migration failed in production"."""
+        """The thing that went wrong, if it is an activity: "the migration failed in production"."""
         start = next((at for at, word in enumerate(self.lower) if not self._leads(at, word)), len(self.lower))
         return self._activity(start)
 
@@ -259,7 +260,7 @@ class _Rewrite:
         return _in("connective", word) or _in("determiner", word) or word in _STOPS or word in ("to", "of", "that")
 
     def _activity(self, start: int) -> str:
-        """An activity from the first noun on that names one, with its object or place."""
+        """An activity from the first noun that names one, with its object or place."""
         for at in range(start, len(self.lower)):
             word = self.lower[at]
             if word in _activities():
@@ -285,7 +286,7 @@ class _Rewrite:
         return task
 
     def _place(self) -> str:
-        """Where it went wrong: "a race condition in test X"; else what the words are about."""
+        """The place where it went wrong: "a race condition in test X"; otherwise the subject of the words."""
         for at, word in enumerate(self.lower):
             if word in ("in", "with", "on", "about", "to", "of", "from") and _at(self.lower, at - 1) != "due":
                 phrase = self._phrase(at + 1, "")
@@ -302,7 +303,7 @@ class _Rewrite:
         )  # fmt: skip
 
     def _phrase(self, start: int, head: str) -> str:
-        """The words from a place to the end of their clause, after a head."""
+        """The words from a position to the end of their clause, after a head."""
         found: list[str] = []
         for at in range(start, len(self.lower)):
             word = self.lower[at]
@@ -318,13 +319,13 @@ class _Rewrite:
         return " ".join([*([head] if head else []), *found])
 
     def _ends(self, at: int) -> bool:
-        """Whether another clause begins: a verb in the past, or a pronoun after a noun."""
+        """Whether another clause begins: a past verb, or a pronoun after a noun."""
         return _is_finite_past(self.lower, at) or self.lower[at] in ("i", "we", "it", "they", "he", "she")
 
 
 @lru_cache(maxsize=1)
 def _activities() -> dict[str, str]:
-    """Noun → the words a task begins with."""
+    """Maps a noun to the words with which a task about it begins."""
     lines = table_text(_TABLE)
     entries = ",".join(lines[lines.index("[activity]") + 1 :]).split(",")
     return {noun.strip(): task.strip() for noun, _, task in (entry.partition("=") for entry in entries if "=" in entry)}

@@ -1,4 +1,4 @@
-"""Trust: whose memories become active at once, whose wait for review, and what a repetition does for a memory that nobody vouches for (DESIGN §12)."""
+"""Trust: which memories become active at once, which wait for review, and when a repetition counts as evidence (DESIGN §12)."""
 
 from engram.gates.proposal import GateSettings
 from engram.model.lazy import dataclass
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 HIGHEST_TIER = 3
-"""Identity, money, health, places and people: always a person's decision."""
+"""Identity, money, health, places and people; a person always decides about these."""
 _SUBJECTS = {
     "health": "is about somebody's health",
     "identity": "is about somebody's identity",
@@ -35,12 +35,12 @@ _SUBJECTS = {
     "people": "is about somebody's private life",
 }
 _TOLD = ("location", "people")
-"""Subjects that people talk about to be remembered by them: where they live, and who is who."""
+"""Subjects that people mention in order to be remembered: where they live, and who is who."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The status a memory starts with, and why."""
+    """The initial status of a memory, and why."""
 
     status: Status
     reason: str
@@ -52,7 +52,10 @@ def is_human(source: str) -> bool:
 
 
 def is_inferred(actor: str, before: Memory, after: Memory) -> bool:
-    """Whether nobody gave the type of an agent's own memory: one that was given would have waited until a person confirmed it."""
+    """Whether the type of an agent's own memory was inferred.
+
+    With an explicit type, it would have waited for a person.
+    """
     is_unconfirmed = before.status in LIVE_STATUSES and before.verification != CONFIRMED
     return is_unconfirmed and after.type == before.type and is_own(actor, before)
 
@@ -63,7 +66,10 @@ def is_untrusted(source: str) -> bool:
 
 
 def tier_of(memory: Memory) -> int:
-    """The risk tier of a memory, 1 to 3: how much harm it does if it is wrong. Depends on its type and on its content."""
+    """The risk tier of a memory, 1 to 3: how much harm it can do if it is wrong.
+
+    It depends on the type and the content.
+    """
     tier = type_or_default(memory.type).tier
     return HIGHEST_TIER if tier < HIGHEST_TIER and sensitive_subject(memory) else tier
 
@@ -81,7 +87,7 @@ def sensitive_subject(memory: Memory) -> str:
 
 
 def _subject_of(text: str, margin: int) -> str:
-    """The tier 3 subject of a text, or of what else it may say."""
+    """The tier 3 subject of a text under any of its readings."""
     from engram.models.readings import other_readings
     from engram.models.statement_kinds import FRAGMENT_MARGIN, subject_of
 
@@ -90,7 +96,7 @@ def _subject_of(text: str, margin: int) -> str:
 
 
 def kind_of(memory: Memory) -> str:
-    """The kind of a memory, one of spec 4's ten: that of its type, or of what it says where that is more sensitive."""
+    """The kind of a memory, one of spec 4's ten: that of its type, or that of its content if more sensitive."""
     own = type_or_default(memory.type)
     subject = sensitive_subject(memory) if own.tier < HIGHEST_TIER else ""
     return subject or own.kind
@@ -102,9 +108,9 @@ def tier_3_reason(memory: Memory) -> str:
 
 
 def loss_reason(memory: Memory) -> str:
-    """Why losing a memory could do harm, so that no remark alone ends it; "" if it could not.
+    """Why losing a memory could do harm, so that a remark alone never ends it; "" if it could not.
 
-    All of tier 3, except what only says where people live or who they are to each other.
+    This covers all of tier 3, except where people live and who they are to each other.
     """
     if reason := _type_reason(memory):
         return reason
@@ -113,7 +119,7 @@ def loss_reason(memory: Memory) -> str:
 
 
 def is_told(memory: Memory) -> bool:
-    """Whether a user said it in a conversation, and the program or agent that handed it over vouches for that."""
+    """Whether a user stated it in a conversation, and the program or agent that passed it on vouches for that."""
     return memory.learned_by == CAPTURED and rank_of(memory.source) >= Rank.AGENT
 
 
@@ -127,13 +133,16 @@ def _subject_reason(subject: str) -> str:
 
 
 def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed: bool = True) -> Trust:
-    """A person's memory is active. Tiers 1 and 2 are active if autopromotion allows it. Everything else waits for review.
+    """A person's memory is active.
 
-    A type that was only inferred (not `is_typed`) makes nothing wait: what is said decides.
+    Tiers 1 and 2 are active if autopromotion allows it. Everything else waits for review.
 
-    What a user says in a conversation about where they live and who is who becomes active; health, identity and money wait.
+    An inferred type (not `is_typed`) makes nothing wait: the content decides.
 
-    Tier 2 relies on the gates before this one: what resembles or contradicts a stored memory has not come this far.
+    A user's statement in a conversation about where they live or who is who becomes active; health, identity and money
+    wait.
+
+    Tier 2 relies on the earlier gates: a memory that resembles or contradicts a stored one has been decided before.
     """
     source = memory.source or "unknown"
     if is_human(memory.source):
@@ -164,18 +173,21 @@ _TRANSCRIPTS = ("harness", "harvest")
 
 
 def _is_transcript(source: str) -> bool:
-    """Whether a source is what a user typed to an agent. What the assistant said may repeat what it read."""
+    """Whether a source is a user's input to an agent.
+
+    The assistant's output does not count, because it may repeat what it read.
+    """
     return source.strip().casefold().partition(":")[0] in _TRANSCRIPTS
 
 
 def corroborates(repeated: Memory, known: Memory, session: str) -> bool:
-    """Whether a repetition in this session is independent evidence for a memory that has none but its own.
+    """Whether a repetition in this session is independent evidence for a memory that so far has only its own.
 
-    Whoever is trusted more than content vouches for it instead.
+    A source that is more trusted than content vouches for the memory instead.
 
-    A guess that is captured again is no guess any more. Evidence is corroborated where the user's own words in a
-    transcript and something read elsewhere (a document, an import, a page, tool output) say the same, in different
-    sessions. Two things read elsewhere prove nothing, whatever their names: one author may have written both.
+    A guess that is captured again is no longer a guess. Evidence is corroborated if the user's own words in a
+    transcript and something read elsewhere (a document, an import, a page, tool output) agree, in different sessions.
+    Two things read elsewhere prove nothing, whatever their names: one author may have written both.
     """
     if not is_evidence(known) or known.verification == CONFIRMED:
         return False
@@ -185,7 +197,7 @@ def corroborates(repeated: Memory, known: Memory, session: str) -> bool:
 
 
 def corroborate_guess(known: Memory, repeated: Memory) -> Memory:
-    """A speculative memory that was captured again: certain enough to stay. Any other as it is."""
+    """Raise a speculative memory that was captured again to a certainty that keeps it. Return any other unchanged."""
     if not is_speculative(known):
         return known
     return known.replace(confidence=max(INFERRED_FROM, repeated.confidence))

@@ -1,4 +1,4 @@
-"""How an adapter calls a memory, synchronous or asynchronous, from either kind of caller."""
+"""Calls a memory from an adapter, whether the memory and the caller are synchronous or asynchronous."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,10 @@ async def awaited_call(
 def blocking_call(
     mem: AnyEngram, function: Callable[Concatenate[Engram, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """The same for a synchronous caller. Raises `InvalidInput` for an `AsyncEngram` in the thread of a running event loop."""
+    """Like `awaited_call`, for a synchronous caller.
+
+    Raises `InvalidInput` for an `AsyncEngram` in the thread of a running event loop.
+    """
     if isinstance(mem, Engram):
         return function(mem, *args, **kwargs)
     if _in_event_loop():

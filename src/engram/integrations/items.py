@@ -1,8 +1,8 @@
-"""Values under a namespace and a key, stored as memories: what a key-value store of a framework is made of.
+"""Values under a namespace and a key, stored as memories: the basis of a framework's key-value store.
 
-A namespace is a scope and a domain: `("ana", "notes")` is `langgraph:ana/notes`, so an owner lists, exports or purges it as any
-other scope. The value is kept as it is in the memory's metadata; the statement says the same in words, and is what a search
-finds. Unlike `add`, a put never takes two values for one, and none replaces that of another key.
+A namespace is a scope and a domain: `("ana", "notes")` is `langgraph:ana/notes`, so an owner lists, exports or purges
+it like any other scope. The memory's metadata has the value unchanged; its statement is the searchable text of it.
+Unlike `add`, a put never treats two values as duplicates, and no value replaces that of another key.
 """
 
 import re
@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 
 Namespace = tuple[str, ...]
 ITEM_STATUSES = ("active", "dormant", "archived", "candidate")
-"""The statuses of stored items. What waits for review is a stored value all the same, which Engram's own answers leave out."""
+"""The statuses of stored items.
+
+A value that waits for review is stored as well, but Engram's own answers leave it out.
+"""
 MAX_RANKED_ITEMS = 1_000
-"""Items that one search ranks; others follow without a score."""
+"""Maximum items that one search ranks; others follow without a score."""
 MIN_REFRESH_SHARE = 0.05
-"""The part of its time to live after which reading an item prolongs it: not every read is a write."""
+"""The share of its time to live after which reading an item prolongs it, so that not every read is a write."""
 _ATTEMPTS = 5
 _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _LABEL_PUNCTUATION = "_-@+"
@@ -41,7 +44,7 @@ _ITEM = "item"
 
 
 class ItemKey(NamedTuple):
-    """Where an item is."""
+    """The location of an item."""
 
     namespace: Namespace
     key: str
@@ -49,7 +52,7 @@ class ItemKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ItemValue:
-    """What is put: the value, the text it is found by ("" for none), and how many minutes it lives unread."""
+    """A value to put: the value, the text for finding it ("" for none), and how many minutes it lives unread."""
 
     value: Mapping[str, Any]
     text: str
@@ -58,7 +61,7 @@ class ItemValue:
 
 @dataclass(frozen=True, slots=True)
 class KeyedItem:
-    """A stored item, and the memory that it is."""
+    """A stored item and its memory."""
 
     at: ItemKey
     value: dict[str, Any]
@@ -68,19 +71,22 @@ class KeyedItem:
 
     @property
     def created_at(self) -> datetime:
-        """When it was put first."""
+        """The time of the first put."""
         assert self.memory.created is not None
         return self.memory.created
 
     @property
     def updated_at(self) -> datetime:
-        """When it was put last."""
+        """The time of the last put."""
         return self.memory.updated or self.created_at
 
 
 @dataclass(slots=True)
 class KeyedItems:
-    """The items of one kind in a memory. `source` is where their words come from; the program that opened the memory puts them."""
+    """The items of one kind in a memory.
+
+    `source` is the origin of their text; the program that opened the memory puts them.
+    """
 
     mem: "Engram"
     kind: str
@@ -99,7 +105,7 @@ class KeyedItems:
         return item
 
     def list_below(self, prefix: Namespace) -> list[KeyedItem]:
-        """The items of a namespace and of those below it, last put first."""
+        """The items of a namespace and those below it, last put first."""
         domain = "/".join(map(_label, prefix)) or None
         filters = Filters(tags=(self.kind,), domain=domain, statuses=ITEM_STATUSES)
         found = [item for memory in self.mem.store.listing(filters) if (item := self._item(memory)) is not None]
@@ -107,7 +113,7 @@ class KeyedItems:
         return sorted(kept, key=lambda item: (item.updated_at, item.memory.id), reverse=True)
 
     def rank(self, prefix: Namespace, query: str, limit: int) -> list[tuple[KeyedItem, float]]:
-        """The indexed items below a namespace that a query is about, most relevant first, each with its relevance."""
+        """The indexed items below a namespace that match a query, most relevant first, each with its relevance."""
         hits = self.mem.search(
             query,
             limit=min(limit, MAX_RANKED_ITEMS),
@@ -126,24 +132,24 @@ class KeyedItems:
         return self.mem.store.get(memory_id, [self._scope(at.namespace)]) if memory_id else None
 
     def _item(self, memory: Memory) -> KeyedItem | None:
-        """The item that a memory is; None for any other memory, and for one that is deleted or has expired."""
+        """The item in a memory; None for any other memory, and for one that is deleted or expired."""
         data = memory.metadata.get(self.kind)
         if not isinstance(data, Mapping) or memory.status not in ITEM_STATUSES or is_over(memory, self._now):
             return None
         try:
             at = ItemKey(tuple(map(str, data["namespace"])), str(data["name"]))
             if memory.scope != self._scope(at.namespace):
-                return None  # metadata may claim any namespace, and the scope is where it belongs
+                return None  # metadata may claim any namespace, but the scope decides
             return KeyedItem(at, dict(data["value"]), bool(data.get("indexed", True)), data.get("ttl"), memory)
         except (KeyError, TypeError, ValueError, InvalidInput):
-            return None  # somebody edited the file, and it is no item any more
+            return None  # somebody edited the file, so it is no longer an item
 
     # -- writing
 
     def put(self, values: Mapping[ItemKey, ItemValue]) -> None:
-        """Store items, all of them or none; the value that a key had before is replaced.
+        """Store items, all or none; a key's previous value is replaced.
 
-        Raises `SecretRefused` for a secret, `InvalidInput` or `Refused` for what cannot be stored.
+        Raises `SecretRefused` for a secret, `InvalidInput` or `Refused` for values that cannot be stored.
         """
         if not values:
             return
@@ -158,7 +164,7 @@ class KeyedItems:
         raise StoreBusy("others keep writing the same keys; nothing was stored, try again")
 
     def _put(self, drafts: Mapping[ItemKey, Memory], vectors: "Vectors | None", known: Mapping[ItemKey, str]) -> bool:
-        """Store items if their keys still belong to the memories that were `known`; whether they do."""
+        """Store items if their keys still belong to the memories that were `known`. Returns whether they did."""
         from engram.decisions.execution import Change, execute_change
 
         def plan(memories: "LockedMemories") -> bool:
@@ -183,7 +189,7 @@ class KeyedItems:
             self.mem.forget(item.memory.id, actor=self.source, reason=f"deleted from {self.kind}", scope=scope)
 
     def refresh(self, items: Iterable[KeyedItem]) -> None:
-        """Prolong items that have a time to live, since they were read."""
+        """Prolong items with a time to live, because they were read."""
         from engram.decisions.execution import Change, execute_change
 
         now = self._now
@@ -234,7 +240,7 @@ class KeyedItems:
         )
 
     def _admit_drafts(self, drafts: Sequence[Memory]) -> list[Memory]:
-        """The drafts with their status; raises for what may not be stored at all."""
+        """The drafts with their status. Raises for values that may not be stored at all."""
         from engram.capture.withdrawal import Withdrawals
         from engram.gates.pipeline import admit
         from engram.gates.proposal import GateSettings
@@ -244,11 +250,11 @@ class KeyedItems:
             raise Refused(why)
         settings = GateSettings(allowed_values=self.mem.store.screen.allowed_values)
         judged = [admit(draft, settings).replace(status=self._status(draft)) for draft in drafts]
-        # A program gets its values back, whatever a person rejected; Engram's own answers leave them out.
+        # A program gets its values back, even those a person rejected; Engram's own answers leave them out.
         return Withdrawals(self.mem.store).hold_withdrawn(judged, self.source, waits=True)
 
     def _memory_to_write(self, memories: "LockedMemories", draft: Memory, known_id: str) -> Memory:
-        """The memory to write: what is stored with the new value, or a new one that takes over the name of what was deleted."""
+        """The memory to write: the stored one with the new value, or a new one that takes over a deleted one's name."""
         from engram.decisions.authority import is_rejected_by_person, refuse_outranked
 
         known = memories.get(known_id) if known_id else None
@@ -263,7 +269,10 @@ class KeyedItems:
         return draft.replace(id=memories.new_id(self._now))
 
     def _status(self, draft: Memory) -> Any:
-        """A candidate, which Engram's own answers leave out until a person has seen it, where `add` would make it one."""
+        """Candidate if `add` would make it one.
+
+        Engram's own answers leave candidates out until a person has seen them.
+        """
         from engram.gates.instructions import injection_problem
         from engram.gates.proposal import GateSettings
         from engram.gates.trust import trust
@@ -283,7 +292,8 @@ class KeyedItems:
 
     @property
     def _program(self) -> str:
-        # An agent's own writes are judged against what is stored. Keys tell values apart, so they are not; `_status` sees to trust.
+        # An agent's own writes are compared with the store. Items are not, because keys distinguish values; `_status` checks
+        # trust.
         return f"program:{self.kind}"
 
     @property
@@ -292,7 +302,7 @@ class KeyedItems:
 
 
 def _new_end(item: KeyedItem, now: datetime) -> datetime | None:
-    """When an item that is read now ends; None where it has no end, or was prolonged a moment ago."""
+    """The new expiry time of an item that is read now; None if it has none, or was prolonged a moment ago."""
     if item.ttl is None or item.memory.valid_until is None:
         return None
     life = timedelta(minutes=item.ttl)
@@ -306,7 +316,7 @@ def _minutes(ttl: Any) -> float:
 
 
 def _label(label: str) -> str:
-    """A part of a namespace as a part of a scope: whatever is no letter or digit is escaped."""
+    """A part of a namespace as a part of a scope, with everything but letters and digits escaped."""
     return "".join(
         char if char.isalnum() or char in _LABEL_PUNCTUATION else quote(char, safe="", errors="surrogatepass")
         for char in label
@@ -314,9 +324,9 @@ def _label(label: str) -> str:
 
 
 def _name(key: str) -> str:
-    """The name of an item's memory: `item:KEY`, or the digest of a longer or odder key."""
+    """The name of an item's memory: `item:KEY`, or the digest of a longer or unusual key."""
     if _PLAIN_KEY.fullmatch(key):
         return f"{_ITEM}:{key}"
-    # Written as a UUID: a bare digest looks like a secret.
+    # Written as a UUID, because a bare digest looks like a secret.
     digest = UUID(bytes=sha256(key.encode("utf-8", "surrogatepass")).digest()[:16])
     return f"{_ITEM}:{digest}"

@@ -24,7 +24,7 @@ OPERATORS = ("$eq", "$ne", *_ORDERED)
 
 
 def check_filter(wanted: Any) -> None:
-    """Raise `ValueError` for an operator that there is not, before anything is searched."""
+    """Raise `ValueError` for an unknown operator, before anything is searched."""
     if isinstance(wanted, Mapping):
         if _has_operators(wanted):
             unknown = [name for name in wanted if name not in OPERATORS]
@@ -39,7 +39,7 @@ def check_filter(wanted: Any) -> None:
 
 
 def matches_value(found: Any, wanted: Any) -> bool:
-    """Whether a value has what a filter asks for; a mapping matches where each of its parts does."""
+    """Whether a value matches a filter; a mapping matches if each of its parts does."""
     if isinstance(wanted, Mapping):
         if _has_operators(wanted):
             return all(_matches_operator(found, name, value) for name, value in wanted.items())
@@ -63,7 +63,7 @@ def _matches_operator(found: Any, name: str, value: Any) -> bool:
 
 
 def _numbers(found: Any, value: Any) -> tuple[float, float] | None:
-    """Both as numbers, where they are; what has no order is on neither side."""
+    """Both values as numbers if possible; values without an order never compare."""
     try:
         return float(found), float(value)
     except (TypeError, ValueError):
@@ -97,21 +97,21 @@ SOURCE = "agent:langgraph"
 WHOLE_VALUE = ("$",)
 """The path that means the whole value."""
 _MAX_LABELLED_WORDS = 3
-"""Words of a text up to which the name of its field says what it is, as in `theme: dark`."""
+"""Maximum words of a text that is labelled with the name of its field, as in `theme: dark`."""
 DEFAULT_RANKED_ITEMS = 100
-"""Items that a search ranks unless it asks for more, or filters them."""
+"""Maximum items that a search ranks unless it asks for more, or filters them."""
 
 
 class EngramStore(BaseStore):
     """LangGraph's long-term memory, kept by Engram.
 
-    `memory` is an open `Engram` or `AsyncEngram`, which its opener closes. `fields` are the paths of a value that are searched,
+    `memory` is an open `Engram` or `AsyncEngram`, which its opener closes. `fields` are the searched paths of a value,
     by default all of it; `put(…, index=…)` chooses others for one item. Each namespace is a scope of the kind `kind`:
-    `("ana", "notes")` is `langgraph:ana/notes`. `source` is recorded as who puts the items: by default an agent, so what reads like an
-    instruction or is sensitive waits for a person before Engram's own `recall` and `inject` use it.
+    `("ana", "notes")` is `langgraph:ana/notes`. `source` records who puts the items: by default an agent, so text that
+    reads like an instruction or is sensitive waits for a person before Engram's own `recall` and `inject` use it.
 
-    Values come back as they were put. A search with a query ranks as `mem.search` does; nothing has to be configured
-    for it. A delete forgets: the item is out of every answer, and only a purge destroys it.
+    Values are returned unchanged. A search with a query ranks like `mem.search`, without any configuration. A delete
+    retires the item: it is left out of every answer, and only a purge destroys it.
     """
 
     supports_ttl = True
@@ -134,17 +134,17 @@ class EngramStore(BaseStore):
         self._kind, self._source = kind, source
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: first those that read, then those that write, all of them or none."""
+        """Run operations: first the reads, then the writes, all or none."""
         return blocking_call(self._memory, self._run, _check_operations(ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, awaited; the work is done on another thread."""
+        """Like `batch`, awaited; the work is done on another thread."""
         return await awaited_call(self._memory, self._run, _check_operations(ops))
 
     def _run(self, mem: "Engram", ops: Sequence[Op]) -> list[Result]:
         items = KeyedItems(mem, self._kind, self._source)
         results = [_READERS[type(op)](items, op) if type(op) in _READERS else None for op in ops]
-        # Of several puts to one key the last counts.
+        # Of several puts to one key, the last counts.
         puts = {_at(op): op for op in ops if isinstance(op, PutOp)}
         items.put({at: self._value_to_store(op, op.value) for at, op in puts.items() if op.value is not None})
         for at, op in puts.items():
@@ -160,7 +160,7 @@ class EngramStore(BaseStore):
 
 
 def _check_operations(ops: Iterable[Op]) -> list[Op]:
-    """The operations; raises LangGraph's `InvalidNamespaceError` for a namespace that cannot be one."""
+    """The operations. Raises LangGraph's `InvalidNamespaceError` for an invalid namespace."""
     found = list(ops)
     for op in found:
         if not isinstance(op, GetOp | SearchOp | ListNamespacesOp | PutOp):
@@ -199,7 +199,7 @@ def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
     end = op.offset + op.limit
     found = [(item, score) for item, score in _rank_items(items, op, end) if matches_value(item.value, op.filter or {})]
     if len(found) < end:
-        # What is not indexed, and what no search ranks, comes last and has no score.
+        # Items that are not indexed or not ranked come last and have no score.
         known = {item.at for item, _ in found}
         rest = [item for item in items.list_below(tuple(op.namespace_prefix)) if item.at not in known]
         found += [(item, None) for item in rest if matches_value(item.value, op.filter or {})]
@@ -212,7 +212,7 @@ def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
 def _rank_items(items: KeyedItems, op: SearchOp, end: int) -> list[tuple[KeyedItem, float | None]]:
     if not op.query or not end:
         return []
-    # The same number for the first pages: how many are ranked decides about their order.
+    # The same number for the first pages, because the number of ranked items affects their order.
     most = DEFAULT_RANKED_ITEMS if end <= DEFAULT_RANKED_ITEMS and not op.filter else MAX_RANKED_ITEMS
     return list(items.rank(tuple(op.namespace_prefix), op.query, most))
 
@@ -250,7 +250,7 @@ _READERS: dict[type, Callable[[KeyedItems, Any], Any]] = {
 
 
 def _searched_text(value: Mapping[str, Any], paths: Sequence[str]) -> str:
-    """The parts of a value that are searched, as a text a person can read; "" for none."""
+    """The searched parts of a value, as a text a person can read; "" for none."""
     texts = [text for path in paths for text in _texts_at(value, path)]
     return "\n".join(text for text in texts if text.strip())
 
@@ -264,12 +264,12 @@ def _texts_at(value: Mapping[str, Any], path: str) -> list[str]:
 
 
 def _is_sentence(text: str) -> bool:
-    """Whether a text says something without the name of its field."""
+    """Whether a text is meaningful without the name of its field."""
     return len(text.split()) > _MAX_LABELLED_WORDS
 
 
 def _leaves(value: Any, name: str = "") -> "Iterable[tuple[str, str]]":
-    """Every text, number and flag inside a value, with the path to it."""
+    """Every text, number and flag inside a value, with its path."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _leaves(part, f"{name}.{key}" if name else str(key))

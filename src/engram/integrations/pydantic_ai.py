@@ -1,7 +1,7 @@
-"""Pydantic AI: a toolset with which an agent uses a memory, and a capability that gives each run what it should know.
+"""Pydantic AI: a toolset that lets an agent use a memory, and a capability that gives each run what it should know.
 
-The caller decides whose memory it is; the model cannot name another scope, and cannot say that it is somebody else: what it
-learns comes from `agent`, what it is asked to remember from `tool:remember`.
+The caller decides whose memory it is. The model cannot name another scope or claim another identity: what it learns has
+the source `agent`, what it is asked to remember `tool:remember`.
 """
 
 import dataclasses
@@ -45,7 +45,8 @@ AGENT = "agent"
 REMEMBER = "tool:remember"
 INSTRUCTIONS = Path(__file__).with_name("instructions.txt")
 ScopeOf = str | Callable[[RunContext[AgentDepsT]], str]
-"""Whose memory it is: a scope, or a function that reads it from the run, such as `lambda ctx: f"user:{ctx.deps.user}"`."""
+"""The owner of the memory: a scope, or a function that reads it from the run, such as `lambda ctx:
+f"user:{ctx.deps.user}"`."""
 CUES = (
     "Up to 8 short phrases that a later question may use instead of these words: synonyms, the question it answers, the symptom. "
     'For "Staging listens on 6543": ["psql connection refused", "which port does postgres use"].'
@@ -57,8 +58,8 @@ _log = logging.getLogger(__name__)
 class MemoryToolset(FunctionToolset[AgentDepsT]):
     """The tools recall, inject, learn, remember, feedback and forget over an open `Engram` or `AsyncEngram`.
 
-    `scope` fixes whose memory it is. The model sees the memories of that scope and of the wider ones, and writes to that scope
-    alone. With `approve_forget` a person has to approve each call of `forget`, by Pydantic AI's deferred tools.
+    `scope` fixes whose memory it is. The model sees the memories of that scope and of the wider ones, and writes only
+    to that scope. With `approve_forget` a person has to approve each call of `forget`, by Pydantic AI's deferred tools.
     """
 
     def __init__(
@@ -77,11 +78,11 @@ class MemoryToolset(FunctionToolset[AgentDepsT]):
 
 
 class MemoryInjection(AbstractCapability[AgentDepsT]):
-    """Gives each run what the memory knows about its prompt: `Agent(…, capabilities=[MemoryInjection(mem, scope=…)])`.
+    """Gives each run the memories relevant to its prompt: `Agent(…, capabilities=[MemoryInjection(mem, scope=…)])`.
 
-    The text is quoted data in front of the user's prompt, in every request of the run; it is no part of the instructions, and the
-    message history does not keep it. Where nothing is relevant, nothing is added. If the memory cannot be read, that is
-    logged and the run goes on without it. `budget` is the most tokens it may have.
+    The text is quoted data before the user's prompt, in every request of the run. It is not part of the instructions,
+    and the message history does not keep it. If nothing is relevant, nothing is added. If the memory cannot be read,
+    this is logged and the run continues without it. `budget` is the maximum number of tokens.
     """
 
     def __init__(self, memory: AnyEngram, *, scope: ScopeOf[AgentDepsT], budget: int | None = None) -> None:
@@ -89,7 +90,7 @@ class MemoryInjection(AbstractCapability[AgentDepsT]):
         self._text: str | None = None
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> "MemoryInjection[AgentDepsT]":
-        """The capability of one run, which looks up its prompt once."""
+        """The capability for one run, which looks up its prompt once."""
         return MemoryInjection(self._memory, scope=self._scope, budget=self._budget)
 
     async def before_model_request(
@@ -116,13 +117,16 @@ class MemoryInjection(AbstractCapability[AgentDepsT]):
 
 
 class _MemoryTools(Generic[AgentDepsT]):
-    """The tools as the model sees them; each is one call of the memory's, made on a thread."""
+    """The tools as the model sees them; each is one call of the memory, made on a thread."""
 
     def __init__(self, memory: AnyEngram, scope: ScopeOf[AgentDepsT]) -> None:
         self._memory, self._scope = memory, scope
 
     async def _call(self, ctx: RunContext[AgentDepsT], function: Callable[["Engram", str], str]) -> str:
-        """What the function says of the caller's memory. Raises `ToolFailed` for what the model can do something about."""
+        """The result of the function for the caller's memory.
+
+        Raises `ToolFailed` for errors that the model can correct.
+        """
         scope = _scope(self._scope, ctx)
         try:
             return await awaited_call(self._memory, function, scope)
@@ -263,7 +267,7 @@ def _outcome(decision: Decision) -> str:
     from engram.mcp.results import Learned
 
     memory = decision.memory
-    # The calls it suggests name no scope: the toolset's is fixed.
+    # The suggested calls name no scope, because the toolset's is fixed.
     unplaced = replace(decision, memory=memory.replace(scope=GLOBAL)) if memory is not None else decision
     return Learned.of(unplaced).as_text()
 
@@ -273,7 +277,7 @@ def _parse_scope(scope: ScopeOf[AgentDepsT]) -> ScopeOf[AgentDepsT]:
 
 
 def _scope(scope: ScopeOf[AgentDepsT], ctx: RunContext[AgentDepsT]) -> str:
-    """The scope of a run; raises `InvalidInput` for a function that returns none, which must not mean everyone."""
+    """The scope of a run. Raises `InvalidInput` for a function that returns none, which must not mean everyone."""
     return parse_scope(scope if isinstance(scope, str) else scope(ctx))
 
 
@@ -285,13 +289,13 @@ def _show_error(error: EngramError) -> str:
 
 
 def _words(prompt: Any) -> str:
-    """The text of a prompt, which may have images and files besides."""
+    """The text of a prompt, without its images and files."""
     parts: Sequence[Any] = [prompt] if isinstance(prompt, str) else prompt or ()
     return "\n".join(part for part in parts if isinstance(part, str)).strip()
 
 
 def _with_context(messages: Sequence[ModelMessage], text: str) -> list[ModelMessage]:
-    """The messages, with the text in front of the last user prompt."""
+    """The messages, with the text before the last user prompt."""
     found = list(messages)
     for i in reversed(range(len(found))):
         message = found[i]

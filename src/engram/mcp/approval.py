@@ -1,7 +1,7 @@
-"""Questions for the person behind a client that can ask one (elicitation), and what their answers decide.
+"""Questions for the user of a client that supports elicitation, and the decisions that follow from the answers.
 
-What a person answers there counts as theirs (DESIGN §12). Tier 3 and what reads like an instruction are never asked about: only
-a terminal or the console decides those.
+An answer there counts as the person's own (DESIGN §12). Tier 3 memories and text that reads like an instruction are
+never asked about: only a terminal or the console decides those.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engram.rules.scopes import OwnerScopes
 
 HUMAN = "human"
-"""Who the journal names for what a person answered."""
+"""The actor in the journal for a person's answers."""
 AGENT = "agent"
 NOT_APPROVED = "{} is a person's, and the user did not agree to this; nothing was changed"
 LATER = "decide later"
@@ -30,20 +30,20 @@ STORE, REJECT = "store it", "reject it"
 NEW, OLD, BOTH = "the new one", "the old one", "both"
 FORGET, CHANGE, KEEP = "forget it", "change it", "keep it"
 MAX_CONTEXT_CHARACTERS = 400
-"""Characters of a memory's context that a question shows."""
+"""Maximum characters of a memory's context shown in a question."""
 _KEPT = {NEW: "new", OLD: "old", BOTH: "both"}
 _OUTCOMES = {NEW: Outcome.SUPERSEDED, OLD: Outcome.REJECTED, BOTH: Outcome.CREATED}
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalQuestion:
-    """A question that only a person may answer: what about, the words, and the answers to choose from."""
+    """A question that only a person may answer: its subject, its text, and the possible answers."""
 
     kind: str
     """approve, resolve, forget or update."""
     ids: tuple[str, ...]
     seen: str
-    """A digest of what the question shows; another answer is due where that has changed."""
+    """A digest of the question's contents; if they have changed, the question must be asked again."""
     message: str
     choices: tuple[str, ...]
 
@@ -55,12 +55,12 @@ class ApprovalQuestion:
 
     @property
     def state(self) -> str:
-        """What it takes to act on the answer, for a client that repeats the call with it."""
+        """What is needed to act on the answer, for a client that repeats the call with it."""
         return json.dumps({"kind": self.kind, "ids": self.ids, "seen": self.seen, "choices": self.choices})
 
     @classmethod
     def from_state(cls, state: str) -> "ApprovalQuestion":
-        """The question of a call that is repeated with its answer. Raises `InvalidInput` for a state that is not one of ours."""
+        """The question of a call that is repeated with its answer. Raises `InvalidInput` for an unknown state."""
         try:
             given = parse_json_object(state)
             return cls(given["kind"], tuple(given["ids"]), given["seen"], "", tuple(given["choices"]))
@@ -77,7 +77,7 @@ class PersonNeeded(Exception):
 
 
 def about_decision(decision: Decision, known: Callable[[str], Memory | None]) -> ApprovalQuestion | None:
-    """What to ask about something that was learned and waits; None where nothing does, or nobody may be asked."""
+    """The question about a learned memory that waits; None if nothing waits, or nobody may be asked."""
     memory = decision.memory
     if memory is None or memory.status != "candidate" or not _can_ask_about(memory):
         return None
@@ -97,7 +97,7 @@ def about_decision(decision: Decision, known: Callable[[str], Memory | None]) ->
 
 
 def _quote_memory(memory: Memory) -> str:
-    """The words of a memory that an agent will read once it is active."""
+    """The text of a memory that an agent will read once it is active."""
     texts = {"When": memory.situation, "Why": memory.rationale, "Context": cut(memory.context, MAX_CONTEXT_CHARACTERS),
              "Trigger": memory.trigger_context, "About": ", ".join(memory.entities), "Tags": ", ".join(memory.tags),
              "Cues": "; ".join(memory.cues)}  # fmt: skip
@@ -106,7 +106,7 @@ def _quote_memory(memory: Memory) -> str:
 
 
 def _replacement_lines(memory: Memory, known: Callable[[str], Memory | None]) -> str:
-    """What a memory replaces once it is active, a line each."""
+    """The memories that this one replaces once it is active, one line each."""
     replaced = [(one, known(one)) for one in memory.supersedes]
     return "".join(
         f"\nIt replaces {safe_word(one)}{f': {quote_text(old.statement)}' if old else ''}" for one, old in replaced
@@ -114,7 +114,10 @@ def _replacement_lines(memory: Memory, known: Callable[[str], Memory | None]) ->
 
 
 def about_forgetting(memory: Memory, reason: str) -> ApprovalQuestion | None:
-    """What to ask before an agent retires what only a person may; None where nobody needs to, or may, be asked."""
+    """The question before an agent retires a memory that only a person may retire.
+
+    None if nobody needs to or may be asked.
+    """
     from engram.rules.sources import may_decide
 
     if may_decide(AGENT, memory) or memory.status == "retired" or not _can_ask_about(memory):
@@ -126,7 +129,10 @@ def about_forgetting(memory: Memory, reason: str) -> ApprovalQuestion | None:
 
 
 def about_change(memory: Memory, changes: dict[str, Any]) -> ApprovalQuestion | None:
-    """What to ask before an agent changes what only a person may; None where nobody needs to, or may, be asked."""
+    """The question before an agent makes a change that only a person may make.
+
+    None if nobody needs to or may be asked.
+    """
     from engram.rules.sources import may_decide
 
     if may_decide(AGENT, memory) or not _can_ask_about(memory) or not _can_ask_about(_apply_changes(memory, changes)):
@@ -154,7 +160,7 @@ def _question(kind: str, memories: Sequence[Memory], message: str, choices: tupl
 
 
 def _can_ask_about(memory: Memory) -> bool:
-    """Whether a client may ask about a memory: not about tier 3, nor about what reads like an instruction."""
+    """Whether a client may ask about a memory: not about tier 3, nor about text that reads like an instruction."""
     from engram.decisions.approval import waiting_reason
 
     return not waiting_reason(memory)
@@ -170,9 +176,9 @@ def _digest(memories: Sequence[Memory]) -> str:
 def decide(
     mem: "Engram", question: ApprovalQuestion, choice: str, given: dict[str, Any], scopes: "OwnerScopes | None"
 ) -> ToolResult:
-    """Carry out what a person chose, in their name; "" where they did not answer. `scopes` are those of the call that asked.
+    """Carry out a person's choice in their name; "" if they did not answer. `scopes` are those of the call that asked.
 
-    Raises `ChangedMeanwhile` where what they were shown says something else by now, `Refused` where it no longer waits, and
+    Raises `ChangedMeanwhile` if the shown contents have changed, `Refused` if the memory no longer waits, and
     `InvalidInput` for an answer that was not offered.
     """
     if choice in ("", LATER, KEEP):
@@ -188,7 +194,7 @@ def decide(
 
 
 def _leave_open(mem: "Engram", question: ApprovalQuestion, scopes: "OwnerScopes | None") -> Learned:
-    """What waits still waits; what an agent may not do is refused."""
+    """Leave a waiting memory waiting; refuse what an agent may not do."""
     outcome = {"approve": Outcome.PENDING, "resolve": Outcome.CONTRADICTION}.get(question.kind)
     if outcome is None:
         raise Refused(NOT_APPROVED.format(question.ids[0]))
@@ -233,7 +239,7 @@ def _change(
 def update_memory(
     mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str, scope: Sequence[str] | None
 ) -> Changed:
-    """Change a memory in the name of an owner; of its form, only the parts that are given."""
+    """Change a memory in the name of an owner; of its form, only the given parts."""
     from engram.gates.situation import changed_situation_warnings
 
     after = mem.update(memory.id, actor=actor, **{**changes, "scope": scope})

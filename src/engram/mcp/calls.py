@@ -1,4 +1,4 @@
-"""One call of a tool: it waits its turn, runs on a thread, reports its progress, logs to the client, and may ask the client's model for cues."""
+"""Runs one tool call at a time on a thread, with progress reports and logging to the client, and may ask the client's model for cues."""
 
 import logging
 import time
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
-"""From the least severe on."""
+"""From least to most severe."""
 DEFAULT_LEVEL: LoggingLevel = "warning"
 """The level of a client that sets none."""
 LOGGER = "engram"
 SESSION = "mcp-session-id"
 _MAX_CLIENTS = 1000
-"""Clients whose level is remembered; the oldest is forgotten first."""
+"""Maximum clients whose level is remembered; the oldest is dropped first."""
 
 
 class ClientLog:
@@ -66,22 +66,22 @@ class ClientLog:
         self._warned: dict[str, set[str]] = {}
 
     async def set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
-        """`logging/setLevel`."""
+        """Handle `logging/setLevel`."""
         _make_room(self._levels, _client(ctx))[_client(ctx)] = params.level
         return EmptyResult()
 
     async def send(self, ctx: ServerRequestContext[Any, Any], level: LoggingLevel, text: str) -> None:
-        """Send a message, unless the client does not want it; what looks like a secret is redacted."""
+        """Send a message, unless the client does not want it. Suspected secrets are redacted."""
         if LEVELS.index(level) < LEVELS.index(self._levels.get(_client(ctx), DEFAULT_LEVEL)) and not _opted_in(ctx):
             return
         with warnings.catch_warnings():
-            # Clients up to 2025 have no other way to show what a server has to say.
+            # Clients up to 2025 have no other way to show server messages.
             warnings.simplefilter("ignore", MCPDeprecationWarning)
             sending = ctx.session.send_log_message(level, notice(redact_secrets(text)), LOGGER, ctx.request_id)
         await sending
 
     async def warn(self, ctx: ServerRequestContext[Any, Any], notes: Iterable[str]) -> None:
-        """Send each of these warnings that the client has not had yet."""
+        """Send each of these warnings that the client has not received yet."""
         client = _client(ctx)
         told = _make_room(self._warned, client).setdefault(client, set())
         for note in [note for note in notes if note not in told]:
@@ -90,7 +90,7 @@ class ClientLog:
 
 
 def _client(ctx: ServerRequestContext[Any, Any]) -> str:
-    """The client of a request: over HTTP its session, on stdin and stdout the only one."""
+    """The client of a request: its session over HTTP, the only client on stdin and stdout."""
     return ctx.request.headers.get(SESSION, "") if ctx.request is not None else ""
 
 
@@ -102,7 +102,7 @@ def _opted_in(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def _make_room(by_client: dict[str, Any], client: str) -> dict[str, Any]:
-    """The table with room for a client."""
+    """The table with room for another client."""
     if client not in by_client and len(by_client) >= _MAX_CLIENTS:
         del by_client[next(iter(by_client))]
     return by_client
@@ -175,16 +175,16 @@ def _store_cues(mem: "Engram", batch: "Sequence[Memory]", answer: str) -> None:
 
 
 DECISION = "decision"
-"""The field of a person's answer, and the name of the question where the client repeats the call with it."""
+"""The field of a person's answer, and the name of the question if the client repeats the call with it."""
 _SETUP_STEPS = 2
 """Steps before the work itself: waiting for the turn, and opening the store. Progress may only grow."""
 _REPORT_INTERVAL_SECONDS = 0.1
-"""Seconds between two reports of progress."""
+"""Seconds between two progress reports."""
 _log = logging.getLogger(__name__)
 
 
 class LazyMemory:
-    """The store, opened by the first call that needs it, so that listing the tools is quick."""
+    """The store, opened by the first call that needs it, so that listing the tools is fast."""
 
     def __init__(self, opened: "Callable[[], Engram]") -> None:
         self._opened = opened
@@ -196,7 +196,7 @@ class LazyMemory:
         return self._memory is not None
 
     def get(self) -> "Engram":
-        """The open store. Where opening fails, the next call tries again."""
+        """The open store. If opening fails, the next call tries again."""
         if self._memory is None:
             self._memory = self._opened()
         return self._memory
@@ -209,7 +209,7 @@ class LazyMemory:
 
 
 class Call:
-    """What a running tool may use: the memory, ways to report to the client, and whether it was cancelled."""
+    """The resources of a running tool: the memory, ways to report to the client, and the cancellation state."""
 
     def __init__(
         self,
@@ -224,11 +224,11 @@ class Call:
         self._reported = -1.0
         self._next_report = 0.0
         self.tell = tell
-        """Logs something for the client."""
+        """Logs a message to the client."""
         self.can_ask = can_ask
         """Whether the client can ask its user a question."""
         self.question: ApprovalQuestion | None = None
-        """What to ask the user once the call is done."""
+        """The question for the user once the call is done."""
 
     @property
     def mem(self) -> "Engram":
@@ -236,12 +236,12 @@ class Call:
         if not self._memory.is_open:
             self._report(1, None, "Opening the memory")
             self.tell("info", f"opened the memory at {self._memory.get().store.place}")
-        # Opening may take long, and the client may have given up meanwhile.
+        # Opening may take long, and the client may have given up in the meantime.
         self._check()
         return self._memory.get()
 
     def step(self, work: str, done: int, total: int) -> None:
-        """Report progress, at most ten times a second; what is not further than before is not reported."""
+        """Report progress, at most ten times a second; only increases are reported."""
         now = time.monotonic()
         if done <= self._reported or (now < self._next_report and done != total):
             return
@@ -259,14 +259,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The result of a call, and what the user is to be asked about it."""
+    """The result of a call, and the question for the user about it."""
 
     result: CallToolResult
     question: ApprovalQuestion | None = None
 
 
 class ToolCaller:
-    """Runs calls, one at a time, and asks the user where a person must decide and the client can ask one."""
+    """Runs calls, one at a time, and asks the user if a person must decide and the client can ask one."""
 
     def __init__(self, memory: LazyMemory, turn: anyio.CapacityLimiter, log: ClientLog) -> None:
         self.memory, self.turn, self.log = memory, turn, log
@@ -274,7 +274,7 @@ class ToolCaller:
     async def call(
         self, ctx: Context, tool: "Tool", params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Run one call. A cancelled one gives its turn back; what it has committed stays."""
+        """Run one call. A cancelled call gives up its turn; what it has committed stays."""
         given = params.arguments or {}
         if params.request_state is not None:
             try:
@@ -310,7 +310,7 @@ class ToolCaller:
     async def _ask(
         self, ctx: Context, tool: "Tool", given: Mapping[str, Any], done: CallOutcome
     ) -> CallToolResult | InputRequiredResult:
-        """Ask the user: at once where the protocol lets a server ask, else by having the client repeat the call."""
+        """Ask the user: directly if the protocol lets a server ask, else by having the client repeat the call."""
         question = done.question
         assert question is not None
         asked = ElicitRequestFormParams(message=question.message, requested_schema=question.form)
@@ -328,7 +328,7 @@ class ToolCaller:
     async def _apply_answer(
         self, ctx: Context, tool: "Tool", given: Mapping[str, Any], question: ApprovalQuestion, answer: Any
     ) -> CallToolResult:
-        """What became of an answer; the person's choice is carried out in their name."""
+        """The result of an answer; the person's choice is carried out in their name."""
         accepted = isinstance(answer, ElicitResult) and answer.action == "accept"
         choice = str((answer.content or {}).get(DECISION, "")) if accepted else ""
         asked = tool.decode(given)
@@ -355,7 +355,10 @@ def _report(ctx: Context, done: float, total: float | None, message: str) -> Non
 
 
 def run_tool(call: Call, tool: "Tool", arguments: Mapping[str, Any]) -> CallOutcome:
-    """Run one call on this thread. Errors are part of the result, where the model can read them and do better."""
+    """Run one call on this thread.
+
+    Errors are part of the result, so that the model can read them and correct the call.
+    """
     try:
         given = tool.decode(arguments)
     except InvalidInput as error:
@@ -389,5 +392,5 @@ def _run_safely(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
 
 
 def _error_result(words: str) -> CallToolResult:
-    """An error result; anything that looks like a secret is redacted."""
+    """An error result. Suspected secrets are redacted."""
     return CallToolResult(content=[TextContent(type="text", text=notice(redact_secrets(words)))], is_error=True)

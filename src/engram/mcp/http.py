@@ -1,4 +1,4 @@
-"""Serving clients over streamable HTTP: on this machine, with a token, and only under names that were expected."""
+"""Serves clients over streamable HTTP: on this machine, with a token, and only under expected host names."""
 
 import ipaddress
 import os
@@ -35,12 +35,12 @@ LOOPBACK = "127.0.0.1"
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 MIN_TOKEN_CHARACTERS = 16
 _GRACE = 2
-"""Seconds that open requests may still take when the server ends."""
+"""Seconds that open requests may still take when the server stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Where to listen, under which names, and where the token is."""
+    """The address, the host names, and the token file."""
 
     host: str = LOOPBACK
     port: int = PORT
@@ -48,7 +48,7 @@ class HttpOptions:
     names: tuple[str, ...] = ()
 
     def validate(self) -> "HttpOptions":
-        """The options themselves; raises `InvalidInput` or `Refused` for those that cannot be used."""
+        """The options themselves. Raises `InvalidInput` or `Refused` for unusable ones."""
         if not 0 <= self.port <= 65535:
             raise InvalidInput(f"--port {self.port} is not a port; choose one from 0 (any free one) to 65535")
         if not is_loopback(self.host) and self.token_file is None:
@@ -60,7 +60,7 @@ class HttpOptions:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host."""
+    """Whether a host is reachable only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -68,7 +68,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(path: Path) -> str:
-    """The token in a file; raises `Refused` where others may read it, `InvalidInput` where there is none."""
+    """The token in a file. Raises `Refused` if others may read it, `InvalidInput` if there is none."""
     try:
         found = path.stat()
         text = path.read_text("utf-8").strip()
@@ -92,16 +92,17 @@ _ORIGIN = re.compile(r"https?://(?P<authority>[^/?#]*)", re.IGNORECASE)
 
 
 class HostGate:
-    """Lets a request pass whose `Host` and `Origin` name this server; another host is answered with 421, another origin with 403.
+    """Accepts requests whose `Host` and `Origin` name this server. Another host gets 421, another origin 403.
 
-    This keeps a web page from reaching the server through its reader's browser, under a name that leads to this machine.
+    This keeps a web page in a user's browser from reaching the server through a host name that resolves to this
+    machine.
     """
 
     def __init__(self, app: "ASGIApp", names: Iterable[str]) -> None:
         self._app, self._names = app, frozenset(name.lower() for name in names)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] == "http" and (refusal := self._refusal_of(Headers(scope=scope))) is not None:
             await refusal(scope, receive, send)
         else:
@@ -125,18 +126,21 @@ class HostGate:
 
 
 class TokenGate:
-    """Lets a request pass that carries the token, and mends its JSON; without the token it is answered with 401, without a message with 400."""
+    """Accepts requests that carry the token, and repairs their JSON.
+
+    It answers 401 without the token, 400 without a message.
+    """
 
     def __init__(self, app: "ASGIApp", token: str) -> None:
         self._app, self._token = app, token.encode()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        # Compared in constant time, and also where it is missing.
+        # Compared in constant time, even if it is missing.
         fits = secrets.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
         if kind.lower() != "bearer" or not fits:
             challenge = {"www-authenticate": 'Bearer realm="engram"'}
@@ -154,7 +158,7 @@ class TokenGate:
 
 
 async def _read_body(receive: "Receive") -> "Message":
-    """The request's body in one piece, without halves of characters; one that is too long is left to the server to refuse."""
+    """The whole request body, without halves of characters; the server itself refuses one that is too long."""
     body = bytearray()
     while True:
         message = await receive()
@@ -167,7 +171,7 @@ async def _read_body(receive: "Receive") -> "Message":
 
 
 def _refusal_of(message: "Message") -> JSONRPCError | None:
-    """The answer to a body that no message of the protocol is in: the server's own would not say what to do."""
+    """The answer to a body without a protocol message. The server's own answer would not say what to do."""
     if message["type"] != "http.request" or len(message["body"]) > DEFAULT_MAX_REQUEST_BODY_SIZE:
         return None
     try:
@@ -178,7 +182,7 @@ def _refusal_of(message: "Message") -> JSONRPCError | None:
 
 
 def _replay_message(message: "Message", receive: "Receive") -> "Receive":
-    """What is received once a message was already taken: that message first."""
+    """A receive function that first returns a message already received."""
     first = [message]
 
     async def next_message() -> "Message":
@@ -189,7 +193,7 @@ def _replay_message(message: "Message", receive: "Receive") -> "Receive":
 
 def app(server: "Server[Any]", options: HttpOptions, token: str) -> "ASGIApp":
     """The application: Host, Origin and the token are checked before the SDK sees a request."""
-    # The SDK's own check compares only how a name begins: it accepts `localhost:80@evil.example`.
+    # The SDK's own check compares only the start of a name: it accepts `localhost:80@evil.example`.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     served = server.streamable_http_app(streamable_http_path=PATH, host=options.host, transport_security=security)
     return HostGate(TokenGate(served, token), [*_LOCAL_NAMES, _bracket_host(options.host), *options.names])
@@ -200,7 +204,7 @@ def _bracket_host(host: str) -> str:
 
 
 async def serve(memory: LazyMemory, options: HttpOptions) -> None:
-    """Serve HTTP until a signal arrives. The address, and a token made now, are shown on stderr once."""
+    """Serve HTTP until a signal arrives. The address, and a newly created token, are shown on stderr once."""
     options = options.validate()
     token = read_token(options.token_file) if options.token_file is not None else secrets.token_urlsafe(32)
     listening = listener(options)
@@ -224,20 +228,20 @@ async def serve(memory: LazyMemory, options: HttpOptions) -> None:
 
 
 def listener(options: HttpOptions) -> socket.socket:
-    """A socket that listens; raises `InvalidInput` for a host there is not, `OSError` for a port that is taken."""
+    """A listening socket. Raises `InvalidInput` for an unknown host, `OSError` for a port in use."""
     try:
         found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
         raise InvalidInput(f"--host {escape_hidden(options.host)} is no address of this machine") from None
     family, kind, protocol, _, address = found[0]
-    # `localhost` may be anything in a hosts file; what it means here decides.
+    # `localhost` may be anything in a hosts file; its meaning here decides.
     if is_loopback(options.host) and not is_loopback(str(address[0])):
         raise Refused(f"{options.host} means {address[0]} here, which other machines can reach; use --host {LOOPBACK}")
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(address)
-        listening.listen()  # from here on a client that was told the address waits instead of being refused
+        listening.listen()  # from here on a client that knows the address waits instead of being refused
     except OSError as error:
         listening.close()
         raise OSError(error.errno, error.strerror, f"{options.host}:{options.port}") from None
@@ -251,7 +255,7 @@ def _say(text: str) -> None:
 
 
 def named_hosts(names: Sequence[str]) -> tuple[str, ...]:
-    """Further names under which the server may be addressed; raises `InvalidInput` for what is no host name."""
+    """Further host names of the server. Raises `InvalidInput` for anything but a host name."""
     for name in names:
         if not name or not name.isascii() or any(part in name for part in ("/", " ", "*", "@")):
             raise InvalidInput(f"--allow-host {escape_hidden(name)!r} is no host name; write it as memory.example.org")

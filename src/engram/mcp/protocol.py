@@ -1,4 +1,4 @@
-"""The protocol side: the tools, prompts and resources that the server offers, and who answers which request."""
+"""The protocol side: the tools, prompts and resources that the server offers, and the handler of each request."""
 
 import json
 import re
@@ -68,7 +68,7 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class SkillPrompt:
-    """One prompt: what it is for, what it takes, and its text with places for the arguments."""
+    """One prompt: its purpose, its arguments, and its text with places for them."""
 
     name: str
     title: str
@@ -93,7 +93,7 @@ class SkillPrompt:
         return Prompt(name=self.name, title=self.title, description=self.description, arguments=arguments)
 
     def fill(self, given: Mapping[str, str]) -> str:
-        """The text with the arguments in their places, quoted; a line whose argument is not given is left out."""
+        """The text with the arguments in their places, quoted; a line whose argument is missing is left out."""
         lines = []
         for line in self.text.splitlines():
             if all(given.get(name, "").strip() for name in _PLACE.findall(line)):
@@ -138,17 +138,17 @@ class PromptLibrary:
 RECALL, STATUS, MEMORY = "memory://recall", "memory://status", "memory://memory/"
 TEMPLATE = f"{MEMORY}{{id}}"
 NOT_FOUND_UNTIL_2025 = -32002
-"""The protocol's code for a resource that does not exist; since 2026 that is an invalid parameter."""
+"""The protocol's code for a resource that does not exist; since 2026 the code for an invalid parameter."""
 MAX_LISTED_MEMORIES = 50
-"""Memories that are listed, the newest; any other can be read by its id."""
+"""Maximum memories listed, newest first; any other can be read by its id."""
 MAX_COMPLETIONS = 100
-"""The most values of a completion that the protocol allows."""
+"""Maximum values of a completion in the protocol."""
 _MAX_TITLE_CHARACTERS = 80
 T = TypeVar("T")
 
 
 class ResourceReader:
-    """Lists and reads resources. Reading one is no use of a memory: it reinforces nothing."""
+    """Lists and reads resources. Reading one does not count as a use, so it reinforces nothing."""
 
     def __init__(
         self,
@@ -160,11 +160,11 @@ class ResourceReader:
         self._reads = _READS if reads is None else reads
 
     async def list_resources(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
-        """What there is to read: the two that always exist, then the newest memories."""
+        """List the resources: the two that always exist, then the newest memories."""
         return ListResourcesResult(resources=[*_ALWAYS, *await self._run(_newest)])
 
     async def templates(self, _: Context, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        """How the other memories are addressed."""
+        """The address templates of the other memories."""
         one = ResourceTemplate(
             uri_template=TEMPLATE,
             name="memory",
@@ -190,14 +190,14 @@ class ResourceReader:
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
     async def complete(self, _: Context, params: CompleteRequestParams) -> CompleteResult:
-        """Ids and names of memories that begin with what was typed; nothing for any other argument."""
+        """Ids and names of memories that begin with the typed text; nothing for any other argument."""
         found: list[str] = []
         if getattr(params.ref, "uri", "") == TEMPLATE and params.argument.name == "id":
             found = await self._run(partial(_matching, typed=params.argument.value))
         return CompleteResult(completion=Completion(values=found, total=len(found), has_more=False))
 
     async def _run(self, work: "Callable[[Engram], T]") -> T:
-        """Some work with the store, in its turn; an error of the store becomes one of the protocol."""
+        """Run some work with the store, in its turn; an error of the store becomes one of the protocol."""
         try:
             return await anyio.to_thread.run_sync(lambda: work(self._memory.get()), limiter=self._turn)
         except NotFound:
@@ -271,12 +271,12 @@ def _not_found_error(ctx: Context, uri: str, advice: str) -> MCPError:
 
 NAME = "engram"
 _EMPTY: tuple[Any, ...] = ("", [], None)
-"""Defaults that a reader assumes anyway."""
+"""Defaults that readers assume anyway."""
 INSTRUCTIONS = Path(__file__).with_name("instructions.txt")
 
 
 class _Schema(GenerateJsonSchema):
-    """Schemas without a title per field, which would only repeat the name and cost context."""
+    """Generates schemas without a title per field, which would only repeat the name and cost context."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -289,7 +289,7 @@ def build(
     prompts: PromptLibrary | None = None,
     resources: ResourceReader | None = None,
 ) -> Server[Any]:
-    """The server. `turn` admits one call at a time, of all connections together."""
+    """The server. `turn` admits one call at a time, across all connections."""
     log = ClientLog()
     caller = ToolCaller(memory, turn, log)
     reader = resources or ResourceReader(memory, turn)
@@ -327,14 +327,14 @@ def build(
         on_completion=reader.complete,
     )
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, log.set_level)
-    # A client of 2026 repeats a call with its user's answer; what it sends back must be what it was given.
+    # A client of 2026 repeats a call with its user's answer, and must send back exactly what it was given.
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME))
     return server
 
 
 @lru_cache(maxsize=64)
 def describe_tool(tool: Tool) -> Listed:
-    """A tool as the protocol lists it; made once, since a schema takes milliseconds."""
+    """A tool as the protocol lists it; cached, because a schema takes milliseconds."""
     hints = ToolAnnotations(
         title=tool.offer.title,
         read_only_hint=tool.offer.effect.is_read_only,
@@ -353,7 +353,7 @@ def describe_tool(tool: Tool) -> Listed:
 
 
 def _output_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """A model's schema without what only costs context: titles, the models' docstrings, and defaults that say nothing."""
+    """A model's schema without parts that only cost context: titles, the models' docstrings, and uninformative defaults."""
     schema = model.model_json_schema(mode="serialization", schema_generator=_Schema)
     for part in (schema, *schema.get("$defs", {}).values()):
         part.pop("description", None)

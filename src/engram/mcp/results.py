@@ -1,4 +1,4 @@
-"""What each tool returns: memories and answers as data with a published schema, and the same as text, without secrets."""
+"""The result of each tool: memories and answers as data with a published schema, and the same as text, without secrets."""
 
 import json
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ def _inert(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(_inert)]
-"""Stored text as a value, made inert: clients pass the data to their model too."""
+"""Stored text as a value, made inert, because clients also pass the data to their model."""
 
 
 class Card(BaseModel):
@@ -110,7 +110,7 @@ class MemoryCard(BaseModel):
 
 
 class PassageCard(BaseModel):
-    """Something that was found, and where."""
+    """A passage that was found, and where."""
 
     phase: Text = Field(description="memories, auto memory, sessions, skills or instructions.")
     provenance: Text
@@ -159,7 +159,7 @@ NEXT_STEP = {
     Outcome.CONTRADICTION: "The older memory stays current until it is replaced or forgotten, or a person decides (`engram review`).",
 }
 BOTH_WAIT = "Neither is used until a person decides (`engram review`)."
-"""The next step where the memory that it contradicts waits for review itself."""
+"""The next step if the contradicted memory itself waits for review."""
 
 
 class ToolResult(BaseModel, ABC):
@@ -233,7 +233,7 @@ class Recalled(ToolResult):
 
     @classmethod
     def with_sources(cls, context: "RecalledContext", found: "Found | None" = None) -> Self:
-        """What memories and sources say about a question; without one, the recent sessions."""
+        """Matches for a question in memories and sources; without a question, the recent sessions."""
         text = context.text or (NOTHING_KNOWN if context.query else NO_SESSIONS)
         return cls(text=text, warnings=list(context.warnings), **_parts(found))
 
@@ -244,7 +244,7 @@ class Recalled(ToolResult):
 
 
 def _parts(found: "Found | None") -> dict[str, Any]:
-    """The parts of an answer. A candidate that is not in the user's own words is named in the text by its id alone."""
+    """The parts of an answer. The text names a candidate that is not in the user's own words only by its id."""
     if found is None:
         return {"memories": [], "possible": [], "unconfirmed": [], "older": [], "elsewhere": {}}
     return {
@@ -294,7 +294,7 @@ class Prepared(ToolResult):
 
 
 class Briefed(ToolResult):
-    """What is known for a task, from memories and sources."""
+    """Knowledge for a task, from memories and sources."""
 
     queries: list[Text] = Field(description="The questions the task was split into.")
     passages: list[PassageCard]
@@ -370,7 +370,7 @@ class Changed(ToolResult):
     warnings: list[Text]
 
     def as_text(self) -> str:
-        """What it says now, how to undo the change, and what its author should know."""
+        """The new text, how to undo the change, and notes for its author."""
         named = safe_word(self.memory.id)
         said = f"Changed {named}: {quote_text(self.memory.statement)}. `engram undo {named}` brings back what it was."
         return said + _format_notes(self.warnings)
@@ -431,7 +431,7 @@ class MemoryList(ToolResult):
 
     @classmethod
     def of(cls, memories: "Sequence[Memory]", limit: int) -> Self:
-        """A page, read one further than its limit."""
+        """A page of memories, read one further than its limit."""
         return cls(memories=[Card.of(memory) for memory in memories[:limit]], more=len(memories) > limit)
 
     def as_text(self) -> str:
@@ -447,7 +447,7 @@ class MemoryList(ToolResult):
 
 
 class Timeline(ToolResult):
-    """What was known and what happened, oldest first."""
+    """A timeline of known facts and events, oldest first."""
 
     entries: list[MomentCard]
 
@@ -477,7 +477,7 @@ class EnrichedBatch(ToolResult):
         """From the applied cues and the next batch."""
         from engram.capture.enrichment import DECLINED, render_batch
 
-        # The caller chose the ids; one may be a secret.
+        # The caller chose the ids, and one may be a secret.
         refused = {redact_secrets(i): redact_secrets(why) for i, why in applied.left.items() if why != DECLINED}
         stored = [f"Recorded. Memories with new cues: {len(applied.done)}."] if applied.done or applied.left else []
         notes = [f"{quote_text(i)} got no cues: {why}" for i, why in refused.items()]
@@ -508,7 +508,7 @@ class Ended(ToolResult):
         return cls(session_id=session.id, started=session.started, ended=session.ended, summary=session.summary)
 
     def as_text(self) -> str:
-        """That it ended."""
+        """A confirmation that it ended."""
         return f"Session {safe_word(self.session_id)} ended; the memories it used were reinforced."
 
 

@@ -1,4 +1,7 @@
-"""`engram mcp`: starts the tool server. Light to import: the protocol's package is loaded when the server starts."""
+"""`engram mcp`: starts the tool server.
+
+Importing it is cheap: the protocol's package is loaded when the server starts.
+"""
 
 import gc
 import sys
@@ -16,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["main", "main_http"]
 
 _GC_THRESHOLD = 20_000
-"""New objects after which the server looks for cycles among them."""
+"""Number of new objects after which the server looks for cycles among them."""
 
 
 def main(home: str | None = None) -> None:
     """Serve the store in `home` (default: `$ENGRAM_URL`'s, else `$ENGRAM_HOME`) on stdin and stdout, until stdin ends or a signal comes.
 
-    Raises `EngramError` where the `mcp` extra is not installed.
+    Raises `EngramError` if the `mcp` extra is not installed.
     """
     if sys.stdin.isatty():
         sys.stderr.write("engram: an MCP client starts this server (docs/mcp.md); Ctrl-D ends it\n")
@@ -43,9 +46,12 @@ def main_http(
     token_file: Path | None = None,
     names: tuple[str, ...] = (),
 ) -> None:
-    """Serve the store over HTTP until a signal comes; by default on this machine only, with a token shown once on stderr.
+    """Serve the store over HTTP until a signal comes.
 
-    Raises `Refused` for an address that others reach where no token file is named, and for a token file that others may read.
+    By default on this machine only, with a token shown once on stderr.
+
+    Raises `Refused` for an address that others can reach without a token file, and for a token file that others may
+    read.
     """
 
     def load() -> "Callable[[LazyMemory], Any]":
@@ -62,8 +68,8 @@ def main_http(
 
 
 def _run(home: str | None, load: "Callable[[], Callable[[LazyMemory], Any]]") -> None:
-    # The protocol's package creates some eighty thousand lasting objects. Collecting garbage while it loads and at exit
-    # costs a quarter of the time to start and stop.
+    # The protocol's package creates some eighty thousand lasting objects. Garbage collection while it loads and at exit
+    # takes a quarter of the time to start and stop.
     start_logging()
     gc.disable()
     try:
@@ -77,7 +83,8 @@ def _run(home: str | None, load: "Callable[[], Callable[[LazyMemory], Any]]") ->
     finally:
         gc.enable()
     gc.freeze()
-    # A recall makes tens of thousands of objects and hardly a cycle: to look for one after each 700 takes a twentieth of its time.
+    # A recall creates tens of thousands of objects and hardly a cycle. A collection after every 700 takes a twentieth of
+    # its time.
     gc.set_threshold(_GC_THRESHOLD)
     memory = LazyMemory(lambda: _open_memory(home))
     try:

@@ -26,14 +26,14 @@ from engram.mcp.protocol import build
 from engram.mcp.transport import UnreadableMessage, end_if_blocked, read_message, replace_half_characters
 
 GRACE_SECONDS = 1.5
-"""Seconds a running call may still take on a signal; clients kill after two."""
+"""Seconds that a running call may still take after a signal; clients kill after two."""
 LAST_CALLS_SECONDS = 30.0
-"""Seconds that calls may still take once stdin has ended; a client that cannot wait sends a signal."""
+"""Seconds that calls may still take once stdin has ended; an impatient client sends a signal."""
 LAST_READ_SECONDS = 5.0
-"""Seconds that a client which has closed stdin may take to read the next answer."""
+"""Seconds that a client that has closed stdin may take to read the next answer."""
 _CHECK_SECONDS = 1.0
 _UNDELIVERED = 1
-"""The exit code where the client did not take its answers."""
+"""The exit code if the client did not read its answers."""
 
 
 async def serve(memory: LazyMemory) -> None:
@@ -55,7 +55,7 @@ async def serve(memory: LazyMemory) -> None:
 
 
 def _own_stdin() -> BinaryIO:
-    """The client's lines, on a separate descriptor: child processes read an empty stdin."""
+    """The client's lines, on a separate descriptor, so that child processes read an empty stdin."""
     own, empty = os.dup(sys.stdin.fileno()), os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, sys.stdin.fileno())
     os.close(empty)
@@ -63,14 +63,14 @@ def _own_stdin() -> BinaryIO:
 
 
 def _own_stdout() -> int:
-    """The client's end of stdout, on a separate descriptor: whatever prints goes to stderr."""
+    """The client's end of stdout, on a separate descriptor, so that stray prints go to stderr."""
     own = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return own
 
 
 class _ClientOutput:
-    """Writes messages to the client, and knows how long one has been waiting for it."""
+    """Writes messages to the client, and knows how long one has been waiting to be read."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -79,12 +79,12 @@ class _ClientOutput:
         """Set when the client has closed its end."""
 
     async def write(self, text: str) -> None:
-        """Write a message; nothing once the client has closed its end."""
+        """Write a message, or nothing once the client has closed its end."""
         if self.closed.is_set():
             return
         self._since = time.monotonic()
         try:
-            # A thread that waits for a client which does not read cannot be woken: `_exit_when_unread` ends the process.
+            # A thread that waits for a client that does not read cannot be woken: `_exit_when_unread` ends the process.
             await anyio.to_thread.run_sync(self._write_all, text.encode())
         except OSError:
             self.closed.set()
@@ -92,10 +92,10 @@ class _ClientOutput:
             self._since = None
 
     async def flush(self) -> None:
-        """Nothing is buffered."""
+        """Do nothing, because nothing is buffered."""
 
     def blocked_seconds(self) -> float:
-        """How long the client has not read the message that is being written; 0 if none is."""
+        """How long the client has not read the message being written; 0 if there is none."""
         since = self._since
         return time.monotonic() - since if since is not None else 0.0
 
@@ -106,7 +106,10 @@ class _ClientOutput:
 
 
 class _StdioClient:
-    """The client at the other end. Whatever it asks is answered, also what the protocol's package would pass over, and after it closed stdin."""
+    """The client at the other end.
+
+    Every request is answered, even those that the protocol's package would ignore, and those before stdin was closed.
+    """
 
     def __init__(self, stdin: BinaryIO) -> None:
         self._stdin = stdin
@@ -120,7 +123,10 @@ class _StdioClient:
         self._ended_at = float("inf")
 
     async def lines(self) -> AsyncIterator[str]:
-        """Every line with a message that can be read; anything else is answered with an error. Ends once all calls are answered."""
+        """Every line with a readable message; any other line is answered with an error.
+
+        Ends once all calls are answered.
+        """
         async for line in anyio.wrap_file(self._stdin):
             text = replace_half_characters(line).decode("utf-8", "replace")
             if not text.strip():
@@ -134,13 +140,13 @@ class _StdioClient:
                 yield text
         self._ended_at = time.monotonic()
         with anyio.move_on_after(LAST_CALLS_SECONDS):
-            # A call that asks the user something waits for an answer that cannot come any more.
+            # A call that asks the user something waits for an answer that can no longer come.
             while len(self._calls) > len(self._questions):
                 self._answered = anyio.Event()
                 await self._answered.wait()
 
     def seconds_since_end(self) -> float:
-        """How long ago the client closed stdin; negative if it has not."""
+        """Seconds since the client closed stdin; negative if it has not."""
         return time.monotonic() - self._ended_at
 
     async def forward(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
@@ -157,7 +163,7 @@ class _StdioClient:
             case JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": int() | str() as cancelled}
             ):
-                # As the protocol's package does, whichever of both types the client wrote.
+                # Like the protocol's package, for either type that the client wrote.
                 self._calls = {call for call in self._calls if str(call) != str(cancelled)}
             case JSONRPCResponse() | JSONRPCError() if message.id is not None:
                 self._questions.discard(message.id)
@@ -180,8 +186,8 @@ async def _exit_on_signal(memory: LazyMemory, turn: anyio.CapacityLimiter) -> No
 async def _exit_when_unread(
     memory: LazyMemory, turn: anyio.CapacityLimiter, client: _StdioClient, output: _ClientOutput
 ) -> None:
-    """End the process when its client has closed stdout, or has closed stdin and does not read its answers."""
-    # An answer may have waited for long before the client closed stdin, and the client is about to read it.
+    """Exit when the client has closed stdout, or has closed stdin and does not read its answers."""
+    # An answer may have waited long before the client closed stdin, and the client may be about to read it.
     while not output.closed.is_set() and min(output.blocked_seconds(), client.seconds_since_end()) <= LAST_READ_SECONDS:
         with anyio.move_on_after(_CHECK_SECONDS):
             await output.closed.wait()
@@ -192,6 +198,6 @@ async def _exit(memory: LazyMemory, turn: anyio.CapacityLimiter, code: int) -> N
     with anyio.move_on_after(GRACE_SECONDS):
         async with turn:
             memory.close()
-    # The threads that read stdin and write stdout cannot be woken, and unwinding would wait for them. Nothing is lost by leaving
-    # at once: what was acknowledged is on disk.
+    # The threads that read stdin and write stdout cannot be woken, and a normal exit would wait for them. Nothing is lost
+    # by exiting at once: what was acknowledged is on disk.
     os._exit(code)

@@ -1,7 +1,7 @@
 """The tools as one table: the declared verb, its result, and the client's call behind each.
 
-Nothing is decided here. Two things are set here, because a caller may not claim them: what is learned comes from `agent` or
-`tool:remember`, and a decision is the agent's; only an answer that the client asked its user for is a person's.
+No decisions are made here. Two things are set here, because a caller may not claim them: the source of a learned memory
+is `agent` or `tool:remember`, and a decision is the agent's, or the user's if the client asked its user.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from engram.rules.scopes import OwnerScopes
 
 REMEMBER = "tool:remember"
-"""The source of what an agent was asked to remember (spec 4)."""
+"""The source of a memory that an agent was asked to remember (spec 4)."""
 NO_SUCH_SESSION = "session_id was ignored, since no session has that id; session_start starts one and returns its id"
 _STATUSES: dict[str, Any] = {"current": None, "candidate": "candidate", "any": "any"}
 
 
 Given = dict[str, Any]
-"""The arguments of a call by the library's names: those that were given, and the tool's own defaults."""
+"""The arguments of a call by the library's names: the given ones, and the tool's own defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class Tool:
     returns: type[ToolResult]
     run: Callable[["Call", Given], ToolResult]
     is_quiet_moment: bool = False
-    """Whether the server may then ask the client's model for cues (`engram.mcp.calls`)."""
+    """Whether the server may afterwards ask the client's model for cues (`engram.mcp.calls`)."""
     changes: Callable[[Given], Given] = lambda given: {}
-    """The fields that a call changes, for what is carried out once a person agreed."""
+    """The fields that a call changes, for carrying it out once a person agreed."""
 
     @property
     def offer(self) -> ToolOffer:
-        """How the verb is offered as a tool."""
+        """The declaration of the verb as a tool."""
         assert isinstance(self.verb.tool, ToolOffer)
         return self.verb.tool
 
@@ -91,8 +91,10 @@ Answer = TypeVar("Answer", Learned, Recalled, Prepared, Rated)
 
 
 def _in_session(run: Callable[["Call", Given], Answer]) -> Callable[["Call", Given], Answer]:
-    """A tool that may be called in a session. An id that no session has is ignored, and the answer says so: nothing is lost by a
-    mistaken id, and nothing is recorded under it.
+    """A tool that may be called in a session.
+
+    An unknown session id is ignored, and the answer reports it: a mistaken id loses nothing, and nothing is recorded
+    under it.
     """
 
     @wraps(run)
@@ -126,7 +128,7 @@ def _learn(call: "Call", given: Given) -> Learned:
         fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
     said = {"statement": fields.get("statement", ""), "type": given.get("type", "")}
     fields, placed = _resolve_scope(mem, fields, **said, situation=fields.get("situation", ""), form=form or None)
-    # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
+    # Clients send defaults along. `update` without a memory to update is therefore ignored; any other relation is a mistake.
     relation = relation if fields.get("supersedes") or relation != "update" else ""
     decision = mem.learn(source=AGENT, relation=relation, **fields)
     if call.can_ask and not autonomous:
@@ -137,7 +139,7 @@ def _learn(call: "Call", given: Given) -> Learned:
 
 
 def _check_form(fields: dict[str, Any], form: dict[str, str]) -> None:
-    """Refuse a call that says nothing, half of a form, or parts of both."""
+    """Refuse a call without content, with half a form, or with parts of both forms."""
     begun = [parts for parts in FORMS if any(part in form for part in parts)]
     if not begun and not fields.get("statement"):
         raise InvalidInput("learn: give a statement, or all parts of a form")
@@ -239,24 +241,24 @@ def _list(call: "Call", given: Given) -> MemoryList:
     limit, status = given["limit"], _STATUSES[given["status"]]
     filters = {name: value for name, value in given.items() if value != []}
     scope = visible_scopes(call.mem, given.get("scope", ""))
-    # One more than asked for says whether there are more.
+    # One more than requested, to know whether there are more.
     found = call.mem.list(**{**filters, "limit": limit + 1, "scope": scope, "status": status})
     return MemoryList.of(found, limit)
 
 
 def caller_scopes(mem: "Engram", scope: str = "") -> Sequence[str]:
-    """Who calls: the owner that a call names, or an agent of this directory, whose are the project's, the user's and the global scopes."""
+    """The caller's scopes: those of the owner it names, or for an agent of this directory the project's, the user's and the global ones."""
     return [scope] if scope else mem.scopes_for(scope=mem.scope_here()) or ()
 
 
 def call_scopes(mem: "Engram", given: Given) -> "OwnerScopes | None":
-    """The scopes seen from here and from the scope that a call names, where it names one."""
+    """The scopes seen from here, and from the scope that a call names, if any."""
     named = given.get("scope", "")
     return mem.scopes_for(scope=[*caller_scopes(mem), *([named] if named else [])])
 
 
 def visible_scopes(mem: "Engram", scope: str = "") -> "OwnerScopes | None":
-    """The scopes that a caller sees, and those they may change."""
+    """The scopes that a caller sees, and those it may change."""
     return mem.scopes_for(scope=caller_scopes(mem, scope))
 
 

@@ -1,4 +1,4 @@
-"""What serving over stdio and over HTTP share: JSON as clients send it, and the watchdog that ends a blocked server."""
+"""Parts shared by stdio and HTTP: JSON as clients send it, and the watchdog that ends a blocked server."""
 
 import faulthandler
 import json
@@ -20,44 +20,45 @@ from mcp.types import (
 )
 
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)", re.DOTALL)
-"""One escape of JSON: a whole pair, half of one, or any other."""
+"""One JSON escape: a whole surrogate pair, half of one, or any other."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^"\[\]{}]+', re.DOTALL)
-"""A string, which may never end, a bracket, or what is between them."""
+"""A string, which may be unterminated, a bracket, or the text between them."""
 _MAX_DIGITS = 18
 
 
 def replace_half_characters(text: bytes) -> bytes:
-    """JSON without halves of surrogate pairs, which JavaScript writes where it cut a text inside a character.
+    """JSON without halves of surrogate pairs, which JavaScript writes if it cuts a text inside a character.
 
-    The protocol's parser rejects a message with one, and a client would wait for its answer. The length stays the same.
+    The protocol's parser rejects a message with one, and the client would wait for its answer forever. The length does
+    not change.
     """
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], text) if rb"\u" in text else text
 
 
 class UnreadableMessage(ValueError):
-    """What a client sent is no message that can be handled."""
+    """A client's input is not a message that can be handled."""
 
     def __init__(self, answer: JSONRPCError | None) -> None:
         super().__init__(answer)
         self.answer = answer
-        """What its sender is told; None where nobody waits for an answer."""
+        """The reply to the sender; None if nobody waits for an answer."""
 
 
 def read_message(text: str) -> JSONRPCMessage:
-    """A message of the protocol; raises `UnreadableMessage` for anything else."""
+    """A message of the protocol. Raises `UnreadableMessage` for anything else."""
     try:
         message = jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         raise UnreadableMessage(_answer_to(text)) from None
-    # The parser takes a request with an id of another type for a notification, which nobody answers.
+    # The parser takes a request whose id has another type for a notification, which nobody answers.
     if isinstance(message, JSONRPCNotification) and "id" in _load_json(text):
         raise UnreadableMessage(_error(INVALID_REQUEST, "The id of a request must be a string or an integer"))
     return message
 
 
 def _answer_to(text: str) -> JSONRPCError | None:
-    """The error for what the protocol's parser rejects; None for an answer or a notification."""
+    """The error for a message that the protocol's parser rejects; None for an answer or a notification."""
     try:
         found = _load_json(text)
     except ValueError:
@@ -78,7 +79,10 @@ def _error(code: int, message: str, known: int | str | None = None) -> JSONRPCEr
 
 
 def _load_json(text: str) -> Any:
-    """JSON as Python has it; of one that is nested too deeply only the outermost level. Raises `ValueError` for what is no JSON."""
+    """JSON as Python data; if nested too deeply, only its outermost level.
+
+    Raises `ValueError` for anything but JSON.
+    """
     try:
         return json.loads(text, parse_int=_parse_integer)
     except RecursionError:
@@ -86,7 +90,7 @@ def _load_json(text: str) -> Any:
 
 
 def _outline(text: str) -> str:
-    """JSON with null in place of whatever is nested in its outermost object or list."""
+    """JSON with null in place of everything nested in its outermost object or list."""
     depth, kept = 0, []
     for token in _TOKEN.findall(text):
         depth -= token in "]}"
@@ -109,10 +113,11 @@ MAX_BLOCKED_S = 10.0
 async def end_if_blocked(limit_s: float = MAX_BLOCKED_S) -> None:
     """Until cancelled, postpone the end of this process, which comes after `limit_s` seconds of computing without a turn of the loop.
 
-    The timer counts processor time, so a process that sleeps or is stopped is not ended. Its stack is printed to stderr.
+    The timer counts processor time, so a process that sleeps or is stopped does not end. Its stack is printed to
+    stderr.
 
     One match of a regular expression cannot be interrupted: neither clients nor signals are answered until it ends.
-    Input is bounded so that none takes long; if one does, the kernel ends the process, and the client starts a new one.
+    Input is bounded so that none takes long. If one does, the kernel ends the process, and the client starts a new one.
     What was acknowledged is on disk.
     """
     with suppress(ValueError, OSError, AttributeError):  # no stderr to print to

@@ -1,4 +1,4 @@
-"""Reads JSON, TOML and frontmatter that others wrote into plain data, within limits of size, depth, numbers and characters."""
+"""Reads external JSON, TOML and frontmatter into plain data, within limits of size, depth, numbers and characters."""
 
 import json
 import re
@@ -11,16 +11,16 @@ from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass, lazy_pattern
 
 MAX_DEPTH = 100
-"""Levels of lists and mappings."""
+"""Maximum levels of lists and mappings."""
 MAX_DIGITS = 4_000
-"""Digits of an integer. Python itself converts no integer of more than 4,300."""
+"""Maximum digits of an integer. Python itself converts no integer of more than 4,300."""
 MAX_SETTINGS_BYTES = 1024 * 1024
-"""Size of a settings file."""
+"""Maximum size of a settings file."""
 MAX_IMPORT_BYTES = 256 * 1024 * 1024
-"""Size of a file to import; 30,000 memories of PLUR are 60 MB in one file."""
+"""Maximum size of a file to import; 30,000 memories of PLUR are 60 MB in one file."""
 
 Characters = Literal["checked", "any", "repaired"]
-"""NUL and halves of surrogate pairs are refused, kept, or (the halves) replaced with U+FFFD."""
+"""How to treat NUL and halves of surrogate pairs: refuse them, keep them, or replace the halves with U+FFFD."""
 
 _HALF_OR_NUL = lazy_pattern("[\x00\ud800-\udfff]")
 _LARGEST_INTEGER = 10**MAX_DIGITS
@@ -37,7 +37,7 @@ def read_limited(path: Path, longest: int) -> bytes:
 
 
 def read_text(path: Path, longest: int = MAX_IMPORT_BYTES) -> str:
-    """The text of a file. Raises `UnreadableData` for one that is too long or is not UTF-8, and `OSError`."""
+    """The text of a file. Raises `UnreadableData` for one that is too long or not UTF-8, and `OSError`."""
     return decode_text(read_limited(path, longest), where=str(path))
 
 
@@ -51,7 +51,7 @@ def decode_text(data: bytes, *, where: str = "", line: int = 1) -> str:
 
 
 def check_depth(tree: Any, *, where: str = "") -> None:
-    """Raise `UnreadableData` for data with more than `MAX_DEPTH` levels: code that walks it would run out of stack."""
+    """Raise `UnreadableData` for data with more than `MAX_DEPTH` levels, because code that walks it would exhaust the stack."""
     for depth, values in enumerate(_levels(tree)):
         if depth >= MAX_DEPTH and any(isinstance(value, dict | list) for value in values):
             raise UnreadableData(f"nested deeper than {MAX_DEPTH} levels", where=where)
@@ -66,7 +66,7 @@ def check_characters(tree: Any, *, where: str = "") -> None:
 
 
 def check_numbers(tree: Any, *, where: str = "") -> None:
-    """Raise `UnreadableData` for an integer that Python does not print, such as a long hexadecimal one."""
+    """Raise `UnreadableData` for an integer that Python cannot print, such as a long hexadecimal one."""
     for values in _levels(tree):
         for value in values:
             if isinstance(value, int) and not -_LARGEST_INTEGER < value < _LARGEST_INTEGER:
@@ -74,7 +74,7 @@ def check_numbers(tree: Any, *, where: str = "") -> None:
 
 
 def repair_characters(tree: Any) -> Any:
-    """The data with U+FFFD for every half of a surrogate pair, which JavaScript writes where it cut a text inside a character."""
+    """The data with U+FFFD for every half of a surrogate pair, which JavaScript writes if it cuts a text inside a character."""
     if isinstance(tree, str):
         return _HALF.sub("\ufffd", tree)
     if isinstance(tree, list):
@@ -101,7 +101,7 @@ _BLANK = lazy_pattern("[ \t\r\n\ufeff]*")
 
 
 class NotJson(UnreadableData):
-    """A text with another syntax than JSON's; other refusals are about the values of a JSON text."""
+    """A text with other syntax than JSON's; other refusals are about the values of a JSON text."""
 
 
 def parse_json(
@@ -116,8 +116,8 @@ def parse_json(
     """The value of a JSON text. Raises `UnreadableData`.
 
     - `where` and `line` name the file, and the line in it on which the text begins.
-    - `characters` says what to do about text that no file can contain.
-    - `unique_keys` refuses an object that has a key twice, of which the first value would be lost.
+    - `characters` decides about text that no file can contain.
+    - `unique_keys` refuses an object that has a key twice, because the first value would be lost.
     """
     if len(source) > longest:
         raise UnreadableData(f"has {len(source):,} characters, more than {longest:,}", where=where)
@@ -137,17 +137,20 @@ def parse_json_object(source: str | bytes, *, where: str = "", characters: Chara
 
 
 def parse_json_at(text: str, start: int) -> tuple[Any, int]:
-    """The value that begins at a place in a text, and where it ends; its characters are not checked. Raises `UnreadableData`."""
+    """The value that begins at a position in a text, and its end; its characters are not checked.
+
+    Raises `UnreadableData`.
+    """
     return _decode(text, start, _ANY, "", 1)
 
 
 def end_of_blank(text: str, start: int) -> int:
-    """Where the blanks that begin at a place end."""
+    """The end of the blanks that begin at a position."""
     return cast("re.Match[str]", _BLANK.match(text, start)).end()
 
 
 class LongNumber(ValueError):
-    """An integer with more digits than are read."""
+    """An integer with more digits than allowed."""
 
     def __init__(self, digits: int) -> None:
         super().__init__(f"contains a number of {digits:,} digits; at most {MAX_DIGITS:,} are read")
@@ -161,13 +164,13 @@ def parse_integer(digits: str) -> int:
 
 
 def parse_decimal(digits: str) -> float:
-    """A decimal number. Raises `ValueError` where it is too large."""
+    """A decimal number. Raises `ValueError` if it is too large."""
     number = float(digits)
     return number if isfinite(number) else refuse_constant(digits)
 
 
 def refuse_constant(name: str) -> Any:
-    """Raise `ValueError` for NaN and infinite numbers, which Python's parser accepts and JSON does not have."""
+    """Raise `ValueError` for NaN and infinite numbers, which Python's parser accepts but JSON does not have."""
     raise ValueError(f"JSON has no number {name:.40}; put it in quotes to store it as text")
 
 
@@ -216,7 +219,7 @@ _LONG_KEY = lazy_pattern(
     r"""(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){"""
     + f"{MAX_DEPTH},}}"
 )
-"""A dotted key with more parts than data may be deep; `tomllib` takes quadratic time for one."""
+"""A dotted key with more parts than the allowed depth; `tomllib` takes quadratic time for one."""
 
 
 def parse_toml(
@@ -226,7 +229,7 @@ def parse_toml(
     longest: int = MAX_SETTINGS_BYTES,
     characters: Literal["checked", "any"] = "checked",
 ) -> dict[str, Any]:
-    """The data of a TOML text. Raises `UnreadableData`; `characters` says whether also for NUL."""
+    """The data of a TOML text. Raises `UnreadableData`, also for NUL if `characters` says so."""
     import tomllib
 
     if len(source) > longest:

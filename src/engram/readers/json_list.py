@@ -1,4 +1,4 @@
-"""A JSON list that is read item by item: of a file of gigabytes, no more than one item is held."""
+"""Reads a JSON list item by item, so that a file of gigabytes needs memory for one item only."""
 
 import codecs
 import json
@@ -11,7 +11,7 @@ from engram.model.errors import UnreadableData
 from engram.readers.data import MAX_DEPTH, check_depth, parse_decimal, parse_integer, refuse_constant
 
 MAX_ITEM_CHARS = 64 * 1024 * 1024
-"""Characters of one item."""
+"""Maximum characters of one item."""
 _FIRST_STEP = 1 << 16
 _SPACE = " \t\r\n"
 _OF_NUMBERS = "0123456789+-.eE"
@@ -19,7 +19,7 @@ _END = object()
 
 
 def json_items(stream: IO[bytes], where: str) -> Iterator[Any]:
-    """The items of the list in a stream; an `UnreadableData` takes the place of an item whose numbers cannot be read.
+    """The items of the list in a stream. An `UnreadableData` replaces an item whose numbers cannot be read.
 
     Raises `UnreadableData` for a text that is not a list or ends in the middle.
     """
@@ -29,7 +29,7 @@ def json_items(stream: IO[bytes], where: str) -> Iterator[Any]:
 
 
 class _JsonList:
-    """Reads a JSON list item by item; of the text, no more than one item is held."""
+    """Reads a JSON list item by item, keeping at most one item of the text in memory."""
 
     def __init__(self, stream: IO[bytes], where: str) -> None:
         self._stream, self._where = stream, where
@@ -65,7 +65,7 @@ class _JsonList:
         return self._item()
 
     def _complete_number(self) -> None:
-        """Read until the number at this place, if it is one, has ended: a part of it is a number, too."""
+        """Read until the number at this position, if there is one, has ended, because a part of it is also a number."""
         end = self._at
         while True:
             while end < len(self._text) and self._text[end] in _OF_NUMBERS:
@@ -82,7 +82,7 @@ class _JsonList:
         )
 
     def _next_character(self) -> str:
-        """The next character that is no space; "" at the end."""
+        """The next character that is not a space; "" at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1
@@ -113,7 +113,7 @@ class _JsonList:
                 step *= 2
 
     def _record_errors(self, parse: Callable[[str], float]) -> Callable[[str], float]:
-        """The same parser of a number, but it notes its error, so that the item is read to its end."""
+        """The same parser of a number, except that it records its error, so that the item is read to its end."""
 
         def parse_or_note(text: str) -> float:
             try:

@@ -1,7 +1,8 @@
-"""YAML text → plain data, read by YAML 1.2's core schema from PyYAML's events.
+"""Parses YAML text into plain data by YAML 1.2's core schema, from PyYAML's events.
 
-It refuses what a memory file never needs and what may hurt: tags, merge keys, duplicate keys, aliases that multiply,
-unbounded nesting. It builds only text, numbers, truth values, null, lists and mappings, and every error names its line.
+It refuses constructs that a memory file never needs and that may be harmful: tags, merge keys, duplicate keys, aliases
+that multiply, unbounded nesting. It builds only text, numbers, truth values, null, lists and mappings, and every error
+names its line.
 """
 
 import math
@@ -15,9 +16,10 @@ from engram.model.lazy import dataclass, field
 from engram.readers.data import MAX_DEPTH, MAX_DIGITS
 
 MAX_CHARACTERS = 8 * 1024 * 1024
-"""The longest file that is read; a statement of 5 MB fits."""
+"""Maximum size of a file; a statement of 5 MB fits."""
 MAX_EXPANDED = 16 * 1024 * 1024
-"""Characters a file may amount to with every alias replaced by its anchor's text; a larger file, twice its own size."""
+"""Maximum characters of a file after every alias is replaced by its anchor's text; for a larger file, twice its own
+size."""
 
 _CORE_TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset({"!", _CORE_TAG + "str", _CORE_TAG + "timestamp"})
@@ -67,7 +69,7 @@ def parse_yaml(
         )
     if not any(mark in text for mark in _OLD_BREAKS):
         return _Parser(text, where, text_keys, list_key).document()
-    # PyYAML would break lines there, so private characters take their place while it parses.
+    # PyYAML would break lines there, so private characters replace them during parsing.
     spare = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
     stand_ins = dict(zip(map(ord, _OLD_BREAKS), spare, strict=False))
     document = _Parser(text.translate(stand_ins), where, text_keys, list_key).document()

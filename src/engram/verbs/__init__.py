@@ -1,6 +1,7 @@
 """One declaration per verb: its arguments, their limits and help, and where it is offered.
 
-The command line, the MCP server, the library's argument checks and the docs read these. To look one up imports its family alone.
+The command line, the MCP server, the library's argument checks and the docs read these. Looking one up imports only its
+family.
 """
 
 from importlib import import_module

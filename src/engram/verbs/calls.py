@@ -1,4 +1,4 @@
-"""The arguments of a call, checked against the declaration of its verb: those of the library's methods, and those of a tool with its schema."""
+"""Checks the arguments of a call against the declaration of its verb, for the library's methods and for tools with their schema."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -13,7 +13,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class Signature:
-    """What a method takes, by the declaration of its verb."""
+    """The parameters of a method according to the declaration of its verb."""
 
     def __init__(self, verb: Verb) -> None:
         assert isinstance(verb.library, Method)
@@ -32,7 +32,7 @@ class Signature:
                 check_argument(name, value)
 
     def check_names(self, args: Sequence[Any], given: Mapping[str, Any], owner: str) -> None:
-        """Raise `TypeError` where the arguments are not those of the method; `owner` is the class that the caller knows."""
+        """Raise `TypeError` if the arguments are not those of the method; `owner` is the class that the caller knows."""
         named = self.positional[: len(args)]
         call = f"{owner}.{self.method}()"
         unknown = next((name for name in given if self.known is not None and name not in self.known), None)
@@ -71,11 +71,14 @@ def signature_of(method: Callable[..., Any]) -> Signature | None:
 
 
 _EMPTY: tuple[Any, ...] = ("", [], (), None)
-"""Defaults that a reader assumes anyway."""
+"""Defaults that readers assume anyway."""
 
 
 def input_schema(verb: Verb) -> dict[str, Any]:
-    """The JSON schema of what a tool takes. An unknown argument is refused, so that no caller believes a claimed `source` was used."""
+    """The JSON schema of a tool's arguments.
+
+    Unknown ones are refused, so that no caller believes a claimed `source` was used.
+    """
     listed = [(_name(argument, spelling), argument, spelling) for argument, spelling in verb.properties()]
     required = [name for name, argument, spelling in listed if _default(argument, spelling) is REQUIRED]
     schema: dict[str, Any] = {
@@ -97,15 +100,15 @@ def _property(argument: Argument, spelling: Property) -> dict[str, Any]:
 
 
 def tool_arguments(verb: Verb) -> dict[str, bool]:
-    """The names of what a tool takes, each with whether it is required."""
+    """The names of a tool's arguments, each with whether it is required."""
     return {_name(one, spelling): _default(one, spelling) is REQUIRED for one, spelling in verb.properties()}
 
 
 def decode_arguments(verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a call by the library's names: those that were given, and the tool's own defaults.
+    """The values of a call by the library's names: the given ones, and the tool's own defaults.
 
-    null and "" are dropped, since models send them for optional arguments. Raises `InvalidInput` that names each wrong argument
-    and what it takes, never its value, which may be a secret.
+    null and "" are dropped, because models send them for optional arguments. Raises `InvalidInput` that names each
+    wrong argument and its valid values, but never the given value, which may be a secret.
     """
     found: dict[str, Any] = {}
     wrong: list[str] = []

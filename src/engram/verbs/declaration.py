@@ -1,4 +1,4 @@
-"""What a verb takes, and where it is offered: one declaration, read by the library, the command line, the MCP server and the docs."""
+"""A verb's arguments and where it is offered: one declaration, read by the library, the command line, the MCP server and the docs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,11 +8,11 @@ from engram.model.arguments import MAX_INTEGER
 
 
 class WrongValue(ValueError):
-    """A value that an argument does not take; the message continues `NAME must be …`."""
+    """A value that an argument does not accept; the message continues `NAME must be …`."""
 
 
 class Kind:
-    """What an argument takes. The value itself is its text, if nothing else is said."""
+    """The values that an argument accepts. By default, the value is the text itself."""
 
     is_many = False
     """Whether an option may be repeated, and an argument takes all remaining words."""
@@ -21,7 +21,7 @@ class Kind:
 
     @property
     def requirement(self) -> str:
-        """What it takes, as the end of `NAME must be …`."""
+        """The accepted values, as the end of `NAME must be …`."""
         return "text"
 
     def parse(self, word: str) -> Any:
@@ -44,7 +44,7 @@ class Kind:
 
 
 class Text(Kind):
-    """Text; one of the choices, where there are any."""
+    """Text, limited to the choices if there are any."""
 
     def __init__(self, choices: Sequence[str] = (), *, least: int = 0) -> None:
         self.choices, self.least = tuple(choices), least
@@ -79,7 +79,7 @@ class Text(Kind):
 
 
 class File(Kind):
-    """A path, or several; on the command line alone."""
+    """A path, or several; only on the command line."""
 
     def __init__(self, *, is_many: bool = False) -> None:
         self.is_many = is_many
@@ -111,7 +111,7 @@ class Whole(Kind):
         return {"type": "integer", **_bounds(self.least, self.most)}
 
     def decode(self, value: Any) -> Any:
-        if isinstance(value, float) and value.is_integer():  # to JSON, 3.0 is one
+        if isinstance(value, float) and value.is_integer():  # in JSON, 3.0 is an integer
             value = int(value)
         if type(value) is not int or not _is_within(value, self.least, self.most):
             raise WrongValue(self.requirement)
@@ -145,7 +145,7 @@ class Real(Kind):
 
 
 class Flag(Kind):
-    """True or false; an option without a value."""
+    """True or false; on the command line an option without a value."""
 
     is_flag = True
 
@@ -187,7 +187,7 @@ class TextList(Kind):
 
 
 class Pairs(Kind):
-    """Data of the caller's own: on the command line, `KEY=VALUE` again and again."""
+    """The caller's own data; on the command line, a repeated `KEY=VALUE`."""
 
     is_many = True
 
@@ -231,7 +231,7 @@ class ListsById(Kind):
 
 
 class InPython(Kind):
-    """A value that only a program in Python can give, such as a function."""
+    """A value that only a Python program can pass, such as a function."""
 
     @property
     def requirement(self) -> str:
@@ -268,17 +268,17 @@ def _bounds(least: float | None, most: float | None) -> dict[str, Any]:
 
 
 REQUIRED: Any = object()
-"""The default of an argument that must be given."""
+"""The default of a required argument."""
 SAME: Any = object()
-"""What a surface leaves as the argument declares it."""
+"""Marks a part that a surface does not change from the argument's declaration."""
 
 
 Help = str | Callable[[], str]
-"""What the command line says about an argument; a function, where finding it out takes an import that only the help needs."""
+"""The help text of an argument; a function if computing it takes an import that only the help needs."""
 
 
 class Spelling:
-    """How the command line writes an argument."""
+    """The spelling of an argument on the command line."""
 
     names: tuple[str, ...] = ()
 
@@ -287,17 +287,17 @@ class Spelling:
 
     @property
     def help(self) -> str:
-        """What it means."""
+        """The explanation of the argument."""
         return self._help if isinstance(self._help, str) else self._help()
 
     @property
     def label(self) -> str:
-        """How a message names it."""
+        """The name of the argument in messages."""
         return self.names[0] if self.names else self.metavar.strip("[]")
 
 
 class Positional(Spelling):
-    """An argument that is known by its place."""
+    """A positional argument."""
 
 
 class Option(Spelling):
@@ -309,7 +309,10 @@ class Option(Spelling):
 
 
 class Property:
-    """An argument of a tool. A model reads its help with every conversation, so it says only what the name does not."""
+    """An argument of a tool.
+
+    A model reads its help with every conversation, so the help adds only what the name does not convey.
+    """
 
     def __init__(self, help: str = "", *, name: str = "", kind: Kind | None = None, default: Any = SAME) -> None:  # noqa: A002
         self.help, self.name, self.kind, self.default = help, name, kind, default
@@ -318,8 +321,9 @@ class Property:
 class Argument:
     """One argument of a verb.
 
-    `name` is the library's, and that of the parameter which the command line and the tool fill. `command` and `tool` say how these
-    two spell it, and are None where they do not offer it; `in_library` is False for what only a surface knows.
+    `name` is the library's, and that of the parameter which the command line and the tool fill. `command` and `tool`
+    define how these two spell it, and are None if they do not offer it; `in_library` is False for an argument that only
+    a surface has.
     """
 
     __slots__ = ("command", "default", "in_library", "is_positional", "kind", "name", "tool")
@@ -340,14 +344,14 @@ class Argument:
         self.command, self.tool = command, tool
 
     def replace(self, **changes: Any) -> "Argument":
-        """The same argument as another verb takes it."""
+        """A copy of the argument, adapted for another verb."""
         same = {name: getattr(self, name) for name in self.__slots__ if name not in ("name", "kind", "default")}
         name, kind, default = (changes.pop(one, getattr(self, one)) for one in ("name", "kind", "default"))
         return Argument(name, kind, default, **{**same, **changes})
 
 
 def flag(name: str, spelled: str, help: str, *, in_library: bool = False) -> Argument:  # noqa: A002
-    """An option of the command line without a value."""
+    """A command line option without a value."""
     return Argument(name, Flag(), False, command=Option(*spelled.split(), help=help), in_library=in_library)
 
 
@@ -362,7 +366,7 @@ def option(
     envvar: str = "",
     in_library: bool = False,
 ) -> Argument:
-    """An option of the command line; `spelled` has its names, such as `--limit -n`."""
+    """A command line option; `spelled` has its names, such as `--limit -n`."""
     shown = Option(*spelled.split(), metavar=metavar, help=help, envvar=envvar)
     return Argument(name, kind, default, command=shown, in_library=in_library)
 
@@ -376,19 +380,19 @@ def positional(
     default: Any = REQUIRED,
     envvar: str = "",
 ) -> Argument:
-    """An argument that only the command line has, known by its place."""
+    """A positional argument that only the command line has."""
     return Argument(name, kind, default, command=Positional(metavar, help, envvar=envvar), in_library=False)
 
 
 class NotOffered:
-    """Why a verb is not offered somewhere."""
+    """Why a verb is not offered on a surface."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
 
 class Method:
-    """A method of `Engram`; `rest` is the `TypedDict` of the keyword arguments that it takes besides those of its signature."""
+    """A method of `Engram`; `rest` is the `TypedDict` of the keyword arguments besides those of its signature."""
 
     def __init__(self, name: str, *, rest: type | None = None) -> None:
         self.name, self.rest = name, rest
@@ -402,20 +406,23 @@ class Facet:
 
 
 class Command:
-    """A verb of the command line: `module:function` of `engram.cli.verbs` that carries it out, and exit codes of its own."""
+    """A verb of the command line: the `module:function` of `engram.cli.verbs` that carries it out, and its own exit codes."""
 
     def __init__(self, handler: str, *, exits: Mapping[int, str] | None = None) -> None:
         self.handler, self.exits = handler, exits or {}
 
 
 class Effect:
-    """What a call of a tool does to the store, in the protocol's terms."""
+    """The effect of a tool call on the store, in the protocol's terms."""
 
     def __init__(
         self, *, is_read_only: bool = False, is_destructive: bool = False, is_idempotent: bool = False
     ) -> None:
         self.is_read_only = is_read_only
-        """It changes nothing that a person would mind. That a memory was used is noted, and is no change of it."""
+        """It changes nothing that a person would mind.
+
+        A memory's use is recorded, but that does not count as a change.
+        """
         self.is_destructive = is_destructive
         """In the protocol's sense: it does more than add."""
         self.is_idempotent = is_idempotent
@@ -433,13 +440,13 @@ class ToolOffer:
         self.name, self.title, self.description = name, title, description
         self.effect = effect
         self.not_found = not_found
-        """What to do when nothing has the given id."""
+        """What to do if nothing has the given id."""
 
 
 class Verb:
-    """One verb: what it is called, what it takes, and where it is offered.
+    """One verb: its name, its arguments, and where it is offered.
 
-    `help` is what the command line says about it; its first sentence is the summary.
+    `help` is its text on the command line; the first sentence is the summary.
     """
 
     def __init__(
@@ -461,23 +468,23 @@ class Verb:
         return (argument for argument in self.arguments if argument.in_library and argument.name not in rest)
 
     def options(self) -> Iterator[Argument]:
-        """The arguments that the command line takes."""
+        """The arguments of the command line."""
         return (argument for argument in self.arguments if argument.command is not None)
 
     def properties(self) -> Iterator[tuple[Argument, Property]]:
-        """The arguments that the tool takes, each with its spelling."""
+        """The arguments of the tool, each with its spelling."""
         return ((argument, argument.tool) for argument in self.arguments if argument.tool is not None)
 
 
 class Group:
-    """A verb made of further verbs; the program is one, too."""
+    """A verb made of further verbs; the program itself is one."""
 
     def __init__(self, help: str, verbs: "Mapping[str, Verb | Group]") -> None:  # noqa: A002
         self.help, self.verbs = help, verbs
 
     @classmethod
     def of(cls, help: str, *verbs: Verb) -> Self:  # noqa: A002
-        """A group of verbs, each known by the last word of its name."""
+        """A group of verbs, each named by the last word of its name."""
         return cls(help, {verb.name.rpartition(" ")[2]: verb for verb in verbs})
 
 

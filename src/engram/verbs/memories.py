@@ -378,7 +378,7 @@ FORGET = Verb(
         "forget",
         "Forget a memory",
         "Retire a memory that is wrong or unwanted. It stays readable, and its owner can undo this.",
-        # Reversible, but it does more than add: a client that asks a person first should ask here, because an agent could
+        # Reversible, but it does more than add. A client that asks a person first should ask here, because an agent could
         # be talked into forgetting a constraint. A second call is one more decision in the history.
         effect=Effect(is_destructive=True),
         not_found=IDS,

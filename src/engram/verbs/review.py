@@ -1,4 +1,4 @@
-"""The verbs of what waits for a person, and of trust."""
+"""The verbs for review and for trust."""
 
 from engram.verbs.declaration import Command, Facet, File, NotOffered, Verb, Whole, flag, option, positional
 from engram.verbs.shared import REASON, REF, TEXT, TEXTS, YES

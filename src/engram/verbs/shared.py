@@ -1,4 +1,4 @@
-"""Arguments that several verbs take: each is declared, and worded, once."""
+"""Arguments that several verbs share, each declared and worded once."""
 
 from engram.model.arguments import MAX_WORDINGS
 from engram.rules.scopes import EVERYWHERE
@@ -131,7 +131,7 @@ MEMORY_FILTERS = (
         "known_at", TEXT, None, command=Option("--known-at", metavar="TIME", help="What Engram knew at this time.")
     ),
 )
-"""Which memories a question is about."""
+"""The memories that a question is about."""
 STORE_FILTERS = (
     *MEMORY_FILTERS,
     Argument(
@@ -151,12 +151,12 @@ STORE_FILTERS = (
         command=Option("--meta", metavar="KEY=VALUE", help="Only with this metadata (repeatable)."),
     ),
 )
-"""The same with a status and metadata."""
+"""Like the filters above, with a status and metadata."""
 
 # -- who asks, and in which session
 
 IDS = "Ids come from recall, list, timeline, prepare and session_start."
-"""What an unknown id is answered with."""
+"""The answer to an unknown id."""
 SESSION = Argument(
     "session",
     TEXT,
@@ -185,7 +185,7 @@ SCOPE_OF_READER = Argument(
     tool=OF_OWNER,
 )
 OWNER_SCOPE = Argument("scope", TEXT, None, tool=OF_OWNER)
-"""The owner of a change, where the command line acts as the store's operator."""
+"""The owner of a change, if the command line acts as the store's operator."""
 OPTIONAL_REF = REF.replace(command=Positional("[ID]", "Id, name or alias of a memory; or give --name.", default=""))
 ANY_VERSION = REF.replace(command=Positional("ID", "Id, name or alias of any version of the fact."))
 REASON = Argument(
@@ -288,12 +288,12 @@ MEMORY = (
     Argument("valid_until", TEXT, None, command=Option("--valid-until", metavar="TIME", help="True until this time.")),
     METADATA,
 )
-"""What a memory says about itself."""
+"""The descriptive fields of a memory."""
 NEW_MEMORY = (
     Argument("pinned", FLAG, False, command=Option("--pin", help="Never let it fade; offer it first.")),
     Argument("occurred_at", TEXT, None, command=Option("--at", metavar="TIME", help="When it happened (ISO 8601).")),
 )
-"""What only a new memory is given."""
+"""Fields that only a new memory has."""
 FORM_PARTS = tuple(
     Argument(name, TEXT, None, command=Option(f"--{name}", metavar="TEXT", help=line), tool=Property(short))
     for name, line, short in (
@@ -315,11 +315,11 @@ CLAIMED_SOURCE = Argument(
     ),
     in_library=False,
 )
-"""Who spec 3's callers say they are."""
+"""The claimed identity of spec 3's callers."""
 SOURCE = Argument("source", TEXT, "agent")
-"""Who or what a memory comes from. Surfaces stamp it; no option and no tool sets it."""
+"""The source of a memory. Surfaces set it; no option and no tool does."""
 ACTOR = Argument("actor", TEXT, "manual")
-"""Who the journal names for a change. Surfaces stamp it."""
+"""The actor in the journal for a change. Surfaces set it."""
 SUPERSEDES = Argument(
     "supersedes",
     TEXTS,

@@ -1,1 +1,1 @@
-"""One file per group of verbs; each is imported only when one of its verbs is asked for."""
+"""One file per group of verbs, each imported only when one of its verbs is used."""

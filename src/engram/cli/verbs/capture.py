@@ -32,7 +32,7 @@ _EXTRACTED = {
     "time": "extracted: the turns have waited long enough", "retry": "extracted: the model was asked again",
     "flush": "extracted", "end": "extracted: the session has ended",
 }  # fmt: skip
-"""What a trigger did."""
+"""Descriptions of each trigger."""
 
 
 def capture(
@@ -179,7 +179,7 @@ def _draw_results(results: "Sequence[CaptureResult]") -> None:
 
 
 def _waiting(result: "CaptureResult") -> str:
-    """That a turn is stored and waits; of a session, that its turns do."""
+    """That a turn is stored and waits; for a session, that its turns do."""
     if not result.event:
         return "waits"
     return f"stored, waits ({'no' if result.level == 'none' else result.level} signal)"
@@ -223,7 +223,7 @@ def ingest(
 
 
 def _ingest_summary(taken: "IngestedDocuments") -> str:
-    """How many were read and how many were not; empty where all were."""
+    """How many were read and how many were not; empty if all were."""
     if not taken.refused and not taken.left_out:
         return ""
     return f"engram: {len(taken):,} read, {len(taken.refused):,} unreadable, {len(taken.left_out):,} left out"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engram.store.reports import Purged
 
 _VERSION_FIELDS = frozenset({"id", "created", "lineage", "revision", "supersedes", "aliases", "activation", "feedback"})
-"""Fields that differ between any two versions and say nothing about the fact."""
+"""Fields that differ between any two versions and are irrelevant to the fact."""
 
 
 def update(
@@ -68,7 +68,7 @@ def revise(surface: Surface, ref: str, statement: str = "", *, reason: str = "",
         )
     with surface.memory() as mem:
         before = mem.get_current(ref)
-        # The new version is active, so a person is needed here wherever one is needed to activate it.
+        # The new version is active, so it needs a person whenever activating it would.
         check_allowed(before, {**fields, "status": "active"})
         after = mem.revise(before.id, actor=surface.actor, reason=reason, **fields)
         _report_change(surface, mem, before, after, without=_VERSION_FIELDS)
@@ -79,7 +79,7 @@ def revise(surface: Surface, ref: str, statement: str = "", *, reason: str = "",
 
 
 def check_allowed(before: Memory, fields: dict[str, Any]) -> None:
-    """Refuse what only review may decide; where review needs a person, require one here, too."""
+    """Refuse changes that only review may decide; require a person if review would."""
     if fields.get("status") in LIVE_STATUSES:
         if before.status == "candidate":
             raise Refused(f"{before.id} awaits review; `engram promote {before.id}` or `engram review` activates it")
@@ -172,7 +172,7 @@ def _retire(surface: Surface, mem: Any, ref: str, reason: str) -> None:
 
 
 def purge_after_asking(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
-    """Destroy a memory or an event once a person, or --yes, has confirmed it; exit 1 where any of it is left."""
+    """Destroy a memory or an event once a person, or --yes, has confirmed it; exit 1 if any of it is left."""
     from engram.upkeep.purge import finish_purge
 
     if (finished := finish_purge(mem.store, mem.upkeep.clock, ref)) is not None:
@@ -210,7 +210,7 @@ def _resolve_target(mem: Any, ref: str) -> tuple[str, str]:
 
 
 def draw_proof(purged: "Purged") -> None:
-    """Print what was destroyed, the proof, and what no program here can reach."""
+    """Print what was destroyed, the proof, and what this program cannot reach."""
     display.lines([("purged", "bold red"), f"  {', '.join(purged.ids)}"])
     if purged.remaining:
         display.lines([("not all is gone", "bold red")], *[[f"  {line}"] for line in purged.remaining])

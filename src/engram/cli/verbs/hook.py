@@ -1,8 +1,9 @@
-"""`engram hook`: the events of a harness, and keyword recall, on the standard library alone, in a few dozen milliseconds.
+"""`engram hook`: events of a harness, and keyword recall, in a few dozen milliseconds with the standard library alone.
 
-A hook runs before every prompt, so its start is its cost: this path imports neither numpy nor rich nor pydantic. It reads the
-existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It takes in no
-edited files; the next ordinary verb does that. Memories given to a session are noted as used, those that `recall` lists are not.
+A hook runs before every prompt, so its start time matters: this path imports neither numpy nor rich nor pydantic. It
+reads the existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares
+them). It does not read edited files; the next ordinary verb does. Memories given to a session are recorded as used;
+those `recall` lists are not.
 """
 
 import json
@@ -37,7 +38,7 @@ def hook(surface: Surface, action: str, text: list[str] | None = None, limit: in
         surface.answered = True
         return
     if action != "recall":
-        # Not a usage error, whose exit code is 2: a harness takes that as an order to block the session.
+        # Not a usage error, because a harness takes its exit code 2 as an order to block the session.
         raise Refused(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
     payload = _payload(text or [])
     place = cwd or payload.get("cwd") or working_directory()
@@ -81,7 +82,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
 
 
 def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
-    """The same from a server's store, through the ordinary engine: it has no index here that could be read."""
+    """Like `recall`, for a server's store. It uses the ordinary engine, because there is no local index to read."""
     from engram.client import Engram
     from engram.recall.query import may_answer
     from engram.store.records import image

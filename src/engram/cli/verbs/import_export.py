@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engram.store.protocol import Progress
 
 NAMED_FORMATS = ("memory.v1", "notes", "toml")
-"""Formats in which a memory has a name of its own, which an export mints."""
+"""Formats in which a memory has its own name, created by the export."""
 FORMATS = ("engram", "json", "plur", *NAMED_FORMATS)
 
 
@@ -74,7 +74,7 @@ def import_(
 
 
 def _report_import(surface: Surface, done: "ImportReport", source: Path, dry_run: bool) -> None:
-    """Print what an import did, and what to do next."""
+    """Print the result of an import and the next step."""
     surface.answer(_import_data(done, dry_run), lambda: _draw_import(done, dry_run))
     if not dry_run and (done.created or done.updated):
         waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
@@ -92,7 +92,7 @@ def _report_import(surface: Surface, done: "ImportReport", source: Path, dry_run
 
 
 def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, verbose: bool) -> None:
-    """Harvest the conversations of an export: what they say is proposed, and a person decides."""
+    """Harvest the conversations of an export: their facts are proposed, and a person decides."""
     with surface.memory() as mem:
         with progress("Importing") as report:
             found = mem.import_chats(path, format=cast(Any, format_), dry_run=dry_run, progress=report)
@@ -174,7 +174,7 @@ def export(
 def _export(
     format_: str, path: Path, memories: "Sequence[Memory]", now: datetime, force: bool, report: "Progress"
 ) -> dict[str, Any]:
-    """Write the memories; the result has their number, and for PLUR the ids and what was left out."""
+    """Write the memories; the result has their number, and for PLUR the ids and the omitted memories."""
     from engram.dialects import engram_yaml
     from engram.dialects.engram_yaml import dump_json
     from engram.store.home import file_name, scope_folder
@@ -182,7 +182,7 @@ def _export(
     if format_ == "plur":
         from engram.dialects.plur import write_plur
 
-        # A directory that is there already is PLUR's own, and `--force` does not change that.
+        # An existing directory is PLUR's own, and `--force` does not change that.
         created, left_out = write_plur(path, [_for_plur(memory, now) for memory in memories], now=now, actor="engram")
         return {"written": len(created), "created": created, "left_out": left_out}
     if format_ == "json":
@@ -204,7 +204,7 @@ def _export(
 def _export_named(
     mem: "Engram", format_: str, path: Path, memories: "Sequence[Memory]", force: bool, actor: str, report: "Progress"
 ) -> dict[str, Any]:
-    """Write the files of a format in which a memory has a name of its own."""
+    """Write the files of a format in which a memory has its own name."""
     from engram.capture import exporter
 
     if str(path) == "-":
@@ -222,7 +222,7 @@ def _export_named(
 
 
 def _for_plur(memory: "Memory", now: datetime) -> "Memory":
-    """The memory as PLUR wrote it, without the notes of its import; links that faded stay here."""
+    """The memory as PLUR wrote it, without the notes of its import; faded links are kept."""
     from engram.dialects.source import CLAIMED_SOURCE, is_origin, stated_source, without_origin
     from engram.rules.lifecycle import links_at
 
@@ -242,7 +242,7 @@ def _for_plur(memory: "Memory", now: datetime) -> "Memory":
 
 
 def _write_all(files: Mapping[Path, str], force: bool, report: "Progress") -> None:
-    """Write files. Raises `InvalidInput` where one is in the way, before any is written."""
+    """Write files. Raises `InvalidInput` if one already exists, before any is written."""
     from engram.disk import replace_file
 
     for path in files:
@@ -266,7 +266,7 @@ _OUTCOME_STYLES = {
 }  # fmt: skip
 _KEPT_OUTCOMES = ("proposed", "stored")
 MAX_SHOWN_FACTS = 20
-"""Facts, and problems, that are shown without --verbose."""
+"""Facts and problems that are shown without --verbose."""
 
 
 def harvest(
@@ -288,7 +288,7 @@ def harvest(
 
 
 def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, verbose: bool) -> None:
-    """Print what became of each fact, what could not be read, and a summary."""
+    """Print the outcome for each fact, unreadable parts, and a summary."""
     problems = found.problems if verbose else found.problems[:MAX_SHOWN_FACTS]
     surface.warn(problems)
     if len(found.problems) > len(problems):
@@ -339,7 +339,7 @@ def _harvest_summary(found: "HarvestReport", dry_run: bool) -> str:
 
 
 def _harvest_next_step(found: "HarvestReport", dry_run: bool) -> str:
-    """What is left to the person."""
+    """The next step for the person."""
     if dry_run:
         return "; nothing was written"
     decides = f"; `engram review` decides about {found.count('proposed'):,}" if found.count("proposed") else ""
@@ -347,7 +347,7 @@ def _harvest_next_step(found: "HarvestReport", dry_run: bool) -> str:
 
 
 MAX_SHOWN_DIFFERENCES = 20
-"""How many differences a person is shown; --json has all of them."""
+"""Maximum differences shown to a person; --json has all of them."""
 
 
 def migrate(

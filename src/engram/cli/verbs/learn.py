@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _KEYS = {"u": "update", "r": "replace", "b": "keep-both", "s": "skip", "": "skip"}
 _MOST_QUESTIONS = 3
-"""How often a question is asked whose answers nobody understands; then nothing is stored."""
+"""Maximum attempts to ask a question; without a valid answer, nothing is stored."""
 
 
 def learn(
@@ -66,7 +66,7 @@ def learn(
 
 
 def _infer_scope(mem: "Engram", given: dict[str, Any], form: dict[str, str]) -> str:
-    """Choose the scope where none is given; why it is this repository's, or "" where it is everyone's."""
+    """Choose the scope if none is given. Returns why it is this repository's, or "" if it is everyone's."""
     if "scope" in given:
         return ""
     said, kind, situation = (str(given.get(name, "")) for name in ("statement", "type", "situation"))
@@ -83,7 +83,7 @@ def _report_place(surface: Surface, decision: Decision, placed: str) -> None:
 
 
 def _ask_conflict_choice(surface: Surface, found: Decision) -> str:
-    """What the person at the terminal chooses about a contradiction; without an answer, to skip."""
+    """The person's choice at the terminal about a contradiction; without an answer, skip."""
     from engram.capture.learn import ON_CONFLICT
 
     contradiction = replace(found, outcome=Outcome.CONTRADICTION)
@@ -106,7 +106,7 @@ def remember(
     not_a_secret: bool = False,
     **fields: Any,
 ) -> None:
-    """Store something a person said, and print what the gates decided."""
+    """Store a person's statement, and print what the gates decided."""
     source = "human" if surface.person else "tool:remember"
     given = {"statement": text_or_stdin(statement), **memory_fields(fields)}
     with surface.memory() as mem:
@@ -120,7 +120,7 @@ def remember(
 
 
 def add(surface: Surface, statement: str, *, team: bool = False, not_a_secret: bool = False, **fields: Any) -> None:
-    """Store a memory without the gates of quality, and print it."""
+    """Store a memory without the quality gates, and print it."""
     given = memory_fields(fields)
     if given.get("pinned") and not surface.person:
         raise Refused("only a person adds a pinned memory: run this at a terminal, or leave --pin out")
@@ -137,7 +137,7 @@ def add(surface: Surface, statement: str, *, team: bool = False, not_a_secret: b
 
 
 def _allow_values(surface: Surface, mem: "Engram", given: dict[str, Any]) -> None:
-    """Remember that a person says that what looks like a secret in these fields is not one."""
+    """Record that a person declares the suspected secrets in these fields harmless."""
     from engram.gates.secrets.exemptions import allow_values
     from engram.gates.secrets.scan import describe_words, find_secrets
 
@@ -161,7 +161,7 @@ def _replacement_hint(added: Memory) -> str:
 
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
-    """A pause applies to programs; a person at the terminal may still add."""
+    """Refuse programs while Engram is paused; a person at the terminal may still add."""
     from engram.store.states import is_paused
 
     if is_paused(mem.store) and not surface.person:
@@ -171,7 +171,7 @@ def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
 
 
 def _statement(text: str, parts: dict[str, str], situation: str, claimed: str | None) -> dict[str, Any]:
-    """The statement, or the form that replaces it. Raises `InvalidInput` naming every option that a form lacks."""
+    """The statement, or the form that replaces it. Raises `InvalidInput` naming every missing option of a form."""
     if text not in FORM_PARTS:
         if foreign := [*parts, *(["source"] if claimed is not None else [])]:
             raise InvalidInput(f"--{foreign[0]} belongs to a form: write `engram learn feedback …` or `learn fact …`")
@@ -223,7 +223,7 @@ def _next_step(decision: Decision) -> str:
 
 
 def _ways_out(memory: Memory, older: Memory) -> str:
-    """What lets a memory become active that waits beside an older one."""
+    """Ways to activate a memory that waits next to an older one."""
     from engram.decisions.versions import waits_alone
 
     keep = f"`engram review {memory.id} --keep new` (or old, both, merge) decides between them"

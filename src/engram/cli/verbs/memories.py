@@ -128,7 +128,7 @@ def lineage(surface: Surface, ref: str, *, scope: list[str] | None = None) -> No
 
 
 def _current(memory: Memory) -> str:
-    """The id of the current version; "" where none is."""
+    """The id of the current version; "" if there is none."""
     from engram.model.memory import LIVE_STATUSES
 
     return memory.id if memory.status in LIVE_STATUSES else ""

@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs take: each is declared, and worded, once."""
+"""Arguments and options that several verbs share, each declared and worded once."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ KINDS = ("memory", "event")
 
 
 def memory_fields(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a new memory that are not empty; no cues is an answer too."""
+    """The non-empty fields of a new memory. An explicit empty list of cues is kept."""
     return {name: value for name, value in memory_changes(given).items() if value not in ("", None, False)}
 
 
@@ -20,7 +20,7 @@ FILTERS = ("scope", "types", "tags", "domain", "since", "until", "as_of", "known
 
 
 def filters_of(asked: dict[str, Any], *, everywhere: bool) -> dict[str, Any]:
-    """Take the filters out of what was asked, without empty ones."""
+    """Take the non-empty filters out of the given values."""
     found = {name: value for name in FILTERS if (value := asked.pop(name, None))}
     if everywhere and "scope" in found:
         raise InvalidInput("give --everywhere or --scope, not both")
@@ -33,7 +33,7 @@ def everywhere_hint(filters: dict[str, Any]) -> str:
 
 
 def memory_changes(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a changed memory; an empty text empties a field, and no cue takes all away."""
+    """The fields of a changed memory. An empty text clears a field, and no cues removes all of them."""
     return {**given, **({"cues": []} if given.get("cues") == [""] else {})}
 
 
@@ -44,14 +44,14 @@ def check_claim(claimed: str | None) -> None:
 
 
 class Options:
-    """Values that several verbs take, by name; what was not given has the default of the class."""
+    """Values that several verbs share, by name; missing ones have the default of the class."""
 
     def __init__(self, **given: Any) -> None:
         self.__dict__.update(given)
 
 
 class EventOptions(Options):
-    """What goes into a ledger: session observe and task event."""
+    """The contents of a ledger event: session observe and task event."""
 
     role: str = ""
     content: str = ""

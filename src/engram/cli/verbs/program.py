@@ -1,4 +1,4 @@
-"""mcp, worker, bench: the verbs that keep running, to serve agents, to work off jobs, or to measure."""
+"""mcp, worker, bench: the verbs that keep running, to serve agents, run jobs, or measure."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engram.sessions.jobs import WorkerTurn, WorkResult
 
 IDLE_SECONDS = 1.0
-"""How long an idle worker waits before it looks again."""
+"""Seconds that an idle worker waits before it checks again."""
 _OUTCOMES = (("done", "green"), ("retried", "yellow"), ("dead", "bold red"))
 _WORDS = {"done": "done", "retried": "postponed", "dead": "failed"}
 
@@ -108,7 +108,7 @@ def _run_continuously(surface: Surface, mem: "Engram") -> None:
 
 
 def _work(mem: "Engram", stop: threading.Event, told: "Callable[[WorkResult], None]", *, once: bool) -> None:
-    """Run one job at a time, so that a worker that is stopped only has the current one to finish. A pause stops it, too."""
+    """Run one job at a time, so that a stopped worker only has the current one to finish. A pause also stops it."""
     from engram.sessions.jobs import add_jitter, retry_transient
 
     def one() -> "WorkResult | None":
@@ -127,7 +127,7 @@ def _work(mem: "Engram", stop: threading.Event, told: "Callable[[WorkResult], No
 
 
 def _harvest_spooled(mem: "Engram") -> None:
-    """Read the transcripts that hooks left, a little at a time; a spool that cannot be read is the doctor's concern."""
+    """Read the transcripts that hooks left, a little at a time. The doctor reports a spool that cannot be read."""
     from contextlib import suppress
 
     with suppress(EngramError, OSError):
@@ -205,7 +205,7 @@ def _until_stopped() -> Iterator[threading.Event]:
 
 
 def _job_outcomes(worked: "WorkResult") -> Iterator[tuple[str, str, str]]:
-    """Each job that was worked on, what became of it, and why."""
+    """Each job that was run, its outcome, and the reason."""
     for outcome, _ in _OUTCOMES:
         for job_id in getattr(worked, outcome):
             yield job_id, outcome, worked.errors.get(job_id, "")
@@ -251,7 +251,7 @@ def mcp(
 
 
 class RetrievalOptions(Options):
-    """What the retrieval benchmarks take."""
+    """Options of the retrieval benchmarks."""
 
     file: Path
     mode: str = "hybrid"

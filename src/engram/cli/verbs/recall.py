@@ -100,7 +100,7 @@ def _note(surface: Surface, context: "RecalledContext") -> None:
 
 @contextmanager
 def _interruptible() -> "Iterator[Callable[[], bool]]":
-    """Whether somebody pressed Ctrl-C: once ends the work and shows what was found, twice ends the program."""
+    """Whether Ctrl-C was pressed: once ends the work and shows the results so far, twice ends the program."""
     import signal
     import threading
 
@@ -151,7 +151,7 @@ def _show(
         sys.stdout.write((found.answer if answer and found.hits else found.text) + "\n")
     if context is not None and context.summary:
         display.block(f"{chr(10) if found.hits else ''}## Summary by the model\n{quote_text(context.summary)}")
-    # The text of the memories has the other parts of the answer already.
+    # The text of the memories already has the other parts of the answer.
     _show_sources(
         others if sources_alone else from_sources, apart=bool(found.hits) or bool(context and context.summary)
     )
@@ -278,7 +278,7 @@ def prepare(surface: Surface, task: str, **asked: Any) -> None:
 
 
 def _session_with_summary(mem: "Engram", session: str) -> str:
-    """The session whose summary to use: one that is only a ledger so far has none."""
+    """The session whose summary to use; "" for a session that so far is only a ledger."""
     from engram.model.records import Session as SessionRecord
 
     begun_by_observing = (

@@ -1,4 +1,4 @@
-"""review, queue, promote, reject, edit, merge, separate: what awaits a person, and the decisions about it."""
+"""review, queue, promote, reject, edit, merge, separate: items that wait for a person, and the decisions about them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -85,7 +85,7 @@ def review(
 
 
 def _count_others(mem: "Engram", waiting: "list[ReviewItem]") -> int:
-    """How many candidates wait besides these."""
+    """How many other candidates wait."""
     from engram.store.protocol import Filters
 
     shown = sum(item.memory.status == "candidate" for item in waiting)
@@ -102,7 +102,7 @@ def _decide_item(
     actor: str,
     waits_as: str = "",
 ) -> Memory:
-    """Carry out one decision; where only a person may decide, ask for a code first."""
+    """Carry out one decision; if only a person may decide, ask for a code first."""
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
         merged = memory.replace(statement=statement or memory.statement)
@@ -155,14 +155,14 @@ def _list_waiting(surface: Surface, waiting: "list[ReviewItem]") -> None:
 
 
 MAX_TOPICS = 5
-"""Topics named of a source's memories that are not listed."""
+"""Topics named for the memories of a source that are not listed."""
 
 REWORDED_REASON = "it was reworded, and not confirmed"
 NO_MATCH = "engram: No candidate matches."
 
 
 class CandidateOptions(Options):
-    """Which candidates: queue, promote and reject."""
+    """The selection of candidates for queue, promote and reject."""
 
     source: str = ""
     kind: str = ""
@@ -178,7 +178,7 @@ class CandidateOptions(Options):
 
     @property
     def has_any(self) -> bool:
-        """Whether any was given."""
+        """Whether any filter was given."""
         return bool(self.source or self.kind or self.scope or self.group or self.tier is not None)
 
 
@@ -254,7 +254,7 @@ def _draw_group(group: "QueueGroup", surface: Surface, mem: "Engram") -> None:
 
 
 def _draw_retold(mem: "Engram", memory: Memory) -> None:
-    """The other words of a candidate that was told more than once."""
+    """Print the other wordings of a candidate that was told more than once."""
     if all(evidence.retelling is None for evidence in memory.evidence):
         return
     from engram.review.amendment import group_retellings
@@ -288,7 +288,7 @@ def promote(
 
 
 def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool, reason: str) -> None:
-    """Promote these, once a person has typed a code for those that need one; contradictions are left."""
+    """Promote these, once a person has typed a code for those that need one; contradictions are left unchanged."""
     from engram.model.lazy import replace
 
     apart = {memory.id: why for memory in memories if (why := _contradiction(mem, memory))}
@@ -316,7 +316,7 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
 
 
 def _contradiction(mem: "Engram", memory: Memory) -> str:
-    """Which memory a candidate contradicts, and the command that settles it; "" for none."""
+    """Which memory a candidate contradicts, and the command that resolves it; "" for none."""
     from engram.decisions.approval import contradiction_problem
     from engram.decisions.versions import contradiction_target
 
@@ -325,7 +325,7 @@ def _contradiction(mem: "Engram", memory: Memory) -> str:
 
 
 def _plan_promotion(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool) -> "PromotionPlan":
-    """What would become of these if they were promoted."""
+    """The outcome for each of these if they were promoted."""
     from engram.review.promotion import PromotionPlan
 
     waiting = {}
@@ -347,7 +347,7 @@ def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = F
 
 
 def _needs_person(surface: Surface, mem: "Engram", memory: Memory) -> str:
-    """Why a person must prove to be here before this becomes active; "" where that is known, or not needed."""
+    """Why a person must prove to be here before this becomes active; "" if that is proven, or not needed."""
     from engram.decisions.approval import person_only_reason
 
     if memory.status != "candidate":
@@ -405,7 +405,10 @@ def reject(surface: Surface, refs: list[str] | None = None, reason: str = "", ye
 def _confirm_candidates(
     surface: Surface, mem: "Engram", filters: CandidateOptions, verb: str, yes: bool, sensitive: bool
 ) -> list[Memory]:
-    """What the filters choose, once the person has seen and confirmed it; contradictions are decided one by one."""
+    """The candidates that the filters select, once the person has confirmed them.
+
+    Contradictions are decided one by one.
+    """
     items = mem.review.candidates(**filters.queue_filters(mem))
     if not items:
         report_nothing(surface, verb, NO_MATCH)

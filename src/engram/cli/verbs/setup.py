@@ -49,7 +49,7 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
         _print_entry(surface, harness, project or undo or dry_run, environment, warning)
         return
     folder = repository_of(Path.cwd()) if project else None
-    # What an earlier version wrote outside of a repository can still be removed.
+    # Configuration that an earlier version wrote outside a repository can still be removed.
     if project and folder is None and not undo:
         raise Refused(
             f"{Path.cwd()} is in no repository, so it has no project's files; nothing was written. Run this inside the repository "
@@ -97,7 +97,7 @@ def _print_entry(surface: Surface, client: str, is_change: bool, environment: di
 
 
 def _is_missing(home: Path | None) -> bool:
-    """Whether opening the store makes its directory."""
+    """Whether opening the store creates its directory."""
     from engram.store.defaults import requested_server
     from engram.store.home import default_root, expanded
 
@@ -133,7 +133,7 @@ def config(surface: Surface, words: list[str] | None = None) -> None:
         if given[0] == "embedder":
             surface.hint(_after_embedder(value))
         return
-    # Not through the store: a wrong setting must not keep its owner from setting another.
+    # Not through the store: a wrong setting must not prevent its owner from changing another.
     settings, problems = _read(file)
     surface.warn(problems)
     chosen = {key: settings.value_of(key) for key in (given or SETTABLE)}
@@ -141,7 +141,7 @@ def config(surface: Surface, words: list[str] | None = None) -> None:
 
 
 def _config_file(home: Path | None) -> Path:
-    """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
+    """The settings file. For a server, these are the owner's own settings, and no store is created for them."""
     from engram.disk import DIRECTORY_MODE
     from engram.store.defaults import requested_server
     from engram.store.home import default_root, open_home
@@ -160,7 +160,7 @@ def _after_embedder(value: str) -> str:
 
 
 def _read(file: Path) -> "tuple[Settings, list[str]]":
-    """The settings as far as they can be used, and what is wrong with them, the owner's policies included."""
+    """The usable settings, and the problems with them and the owner's policies."""
     from engram.gates.policies import policy_problems
     from engram.settings import read_settings
 

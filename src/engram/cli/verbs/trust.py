@@ -1,4 +1,4 @@
-"""trust, distrust, scope: whose memories a directory uses: a repository's own, those of a source, those of an earlier name."""
+"""trust, distrust, scope: whose memories a directory uses: those of its repository, of a source, or of an earlier name."""
 
 import json
 from collections.abc import Callable
@@ -67,7 +67,10 @@ def trust(surface: Surface, directory: Path | None = None, revoke: bool = False,
 
 
 def _say_if_changed(surface: Surface, waiting: "list[TeamFile]") -> None:
-    """Only what was listed is trusted: a pull may run while a person reads."""
+    """Report files that changed while the person read them.
+
+    They are not trusted, because only the listed contents are.
+    """
     changed = sum(not file.error for file in waiting)
     if changed:
         surface.say(f"engram: {changed} file(s) changed while you read; they are not trusted. Run `engram trust` again")
@@ -85,7 +88,7 @@ def _file_data(file: "TeamFile") -> dict[str, Any]:
 
 
 def _draw_files(waiting: "list[TeamFile]", folder: Path) -> None:
-    """Everything the files say, whole: what is not read here may stand in a prompt afterwards."""
+    """Print the complete contents of the files, because any of it may later be part of a prompt."""
     for file in waiting:
         name = line(str(file.path.relative_to(folder.parent)))
         display.lines([(name, "bold"), *([(f"  cannot be read: {line(file.error)}", "red")] if file.error else [])])
@@ -95,7 +98,7 @@ def _draw_files(waiting: "list[TeamFile]", folder: Path) -> None:
 
 
 def _memory_rows(memory: Memory) -> list[list[Cell]]:
-    """A memory as rows: what it is, then every field of its record, on one line each, with nothing left out or hidden."""
+    """A memory as rows: its kind, then every field of its record, on one line each, with nothing left out or hidden."""
     from engram.store.records import image
 
     fields = image(memory)
@@ -180,7 +183,7 @@ def _draw_distrust_plan(plan: "BulkDecision") -> None:
 
 
 def _say_unknown(surface: Surface, mem: "Engram", source: str, since: str | None) -> None:
-    """Say that a source has nothing here, and which sources do: it may be misspelt."""
+    """Report that a source has no memories here, and which sources do, because it may be misspelt."""
     from engram.review.distrust import known_sources
 
     limited = f" since {line(since)}" if since else ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engram.upkeep.context_files import ContextUpdate
 
 MAX_DAYS = 36_500
-"""A century; the calendar ends before much larger numbers do."""
+"""A century; the calendar ends before much larger numbers of days."""
 
 
 def pause(surface: Surface) -> None:
@@ -166,7 +166,7 @@ def doctor(surface: Surface, repair: bool = False, seconds: float = 10) -> None:
 
 
 def _run_diagnosis(surface: Surface, repair: bool, seconds: float) -> Report:
-    """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
+    """The doctor's findings. Invalid settings keep the store from opening, so defaults replace them."""
     from engram.agents.wiring.wiring_health import wiring_finding
     from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
@@ -203,7 +203,7 @@ def _run_diagnosis(surface: Surface, repair: bool, seconds: float) -> Report:
 
 
 def _locate_store(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store], Home | None]":
-    """Where the settings are, how the store is opened once they are read, and its home; None on a server."""
+    """The settings file, a function that opens the store with an embedder, and the store's home; None on a server."""
     from engram.store.defaults import owner_config, requested_server, utc_now
     from engram.store.postgres.setup import open_store
 
@@ -338,7 +338,7 @@ def _draw_context(found: "list[ContextUpdate]", check: bool, dry_run: bool) -> N
 
 
 def _left_out_hint(update: "ContextUpdate") -> str:
-    """What is not in the block, and what to do about it."""
+    """What the block leaves out, and what to do about it."""
     if not update.left_out:
         return ""
     parts = [f"{number:,} {why}" for why, number in sorted(update.left_out.items())]

@@ -1,4 +1,4 @@
-"""session, task and ledger: pieces of work, what was said and done in them, and the proof that it is unchanged."""
+"""session, task and ledger: pieces of work, their events, and the proof that these are unchanged."""
 
 import os
 from collections.abc import Sequence
@@ -189,7 +189,7 @@ _TURN = {"user": str, "assistant": str, "tool_calls": list, "artifacts": list, "
 
 
 def resolve_task(task_id: str, *said: str) -> tuple[str, ...]:
-    """The task and the words after it. Where $ENGRAM_TASK names the task, the words may take the place of its id."""
+    """The task and the words after it. If $ENGRAM_TASK names the task, the words may take the place of its id."""
     own = os.environ.get(TASK_VARIABLE, "")
     if own and said and not said[-1] and not task_id.startswith("TASK-"):
         return (own, task_id, *said[:-1])

@@ -1,4 +1,4 @@
-"""Spec 3's memories: one TOML file each, below memory/feedback and memory/facts, and the two flat layouts before it."""
+"""Spec 3's memories: one TOML file each, below memory/feedback and memory/facts, and the two earlier flat layouts."""
 
 from engram.dialects.feedback_toml.toml_files import (
     STATED_FIELDS,

@@ -1,4 +1,4 @@
-"""A directory of TOML files, one memory each, in the layout of spec 3 or in the two before it: which of them are memories, read and written."""
+"""Reads and writes a directory of TOML files, one memory each, in the layout of spec 3 or the two earlier ones."""
 
 import os
 import re
@@ -43,26 +43,26 @@ COUNTERS = frozenset({
 })  # fmt: skip
 _FLAT = frozenset({"title", "principle", "anti_pattern", *FORM_PARTS["feedback"], *FORM_PARTS["fact"]})
 LEGACY_KEYS = COUNTERS | _FLAT
-"""Keys that no file of the present layout has at its top; what they say is in the form, or is dropped with the layout."""
+"""Top-level keys of earlier layouts only. Their content is in the form, or is dropped with the layout."""
 _QUOTED = re.compile(r"[\"“«][^\"”»]{4,}[\"”»]")
 _WORDS = re.compile(r"\S+")
 _LONGEST_SUBJECT = 6
 _LEGACY_FILE = Path(__file__).with_name("legacy.txt")
 
 Read = tuple[dict[str, str], str, str, list[str]]
-"""Form, situation, source, and what should be completed."""
+"""Form, situation, source, and the parts that should be completed."""
 
 
 def is_legacy(keys: Mapping[str, Any]) -> bool:
-    """Whether a file has no [content], or keys of an earlier layout beside it."""
+    """Whether a file has no [content], or has keys of an earlier layout next to it."""
     return not isinstance(keys.get("content"), Mapping) or bool(keys.keys() & LEGACY_KEYS)
 
 
 def read_legacy(keys: Mapping[str, Any]) -> Read:
-    """The form, situation and source of a file. Raises `InvalidInput` where it is unclear what it is.
+    """The form, situation and source of a file. Raises `InvalidInput` if its kind is unclear.
 
-    A file is feedback if it has an action or a principle, or reads as a do or a don't; a fact if it says of one thing
-    what it is. Everything else is reported and not guessed.
+    A file is feedback if it has an action or a principle, or reads as a do or a don't. It is a fact if it states what
+    something is. Everything else is reported, not guessed.
     """
     told: list[str] = []
     form = _parse_legacy_form(keys)
@@ -97,7 +97,7 @@ def _take_parts(keys: Mapping[str, Any], parts: tuple[str, ...]) -> dict[str, st
 
 
 def _fact(text: str) -> dict[str, str]:
-    """Subject, predicate and object of a single sentence that says what a thing is; {} for any other text."""
+    """Subject, predicate and object of a single sentence that states what a thing is; {} for any other text."""
     if len(split_sentences(text, 2)) != 1:
         return {}
     words = _WORDS.findall(text.rstrip("."))
@@ -113,7 +113,7 @@ def _fact(text: str) -> dict[str, str]:
 
 
 def _source(keys: Mapping[str, Any]) -> str:
-    """Who said it: a person, if a file says so, rates it A or quotes somebody."""
+    """The source: a person, if a file says so, rates it A or quotes somebody."""
     if (stated := _text_or_nothing(keys, "source")) in ("human", "agent"):
         return stated
     texts = (keys.get(key) for key in ("content", "principle", "anti_pattern"))
@@ -144,16 +144,16 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def toml_key(key: str) -> str:
-    """A key, quoted where it must be."""
+    """A key, quoted if necessary."""
     return key if _BARE.fullmatch(key) else toml_value(key)
 
 
 def toml_value(value: Any) -> str:
-    """A value on one line. Raises `InvalidInput` for what TOML cannot say."""
+    """A value on one line. Raises `InvalidInput` for values that TOML cannot represent."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # Half a surrogate pair is no character, and no file in UTF-8 can have one.
+        # Half a surrogate pair is not a character, and a UTF-8 file cannot contain one.
         return f'"{_ESCAPED.sub(_escape_character, _HALF.sub("�", value))}"'
     if isinstance(value, int):
         return str(value)
@@ -172,9 +172,9 @@ def _escape_character(found: re.Match[str]) -> str:
 
 SCHEMA = 2
 FOLDERS = {"feedback": "feedback", "fact": "facts"}
-"""Each form, and the folder below `memory/` that holds it."""
+"""Each form, and its folder below `memory/`."""
 STATED_FIELDS = frozenset({"type", "situation", "form", "statement", "cues", "created", "updated"})
-"""What a file says of a memory."""
+"""The fields of a memory that a file states."""
 _NAME = re.compile(r"(?:feedback|facts)/[^/\s]+")
 _KNOWN = frozenset({"schema_version", "type", "source", "situation", "cues", "created_at", "updated_at", "content"})
 _TIMES = ("created_at", "updated_at")
@@ -186,7 +186,10 @@ _EXTRA = "toml"
 
 
 def read_toml(text: str, name: str) -> tuple[Memory, list[str]]:
-    """The memory of a file, under its name there, and what its author should complete. Raises `InvalidInput` saying what is wrong."""
+    """The memory of a file, under its name there, and the parts its author should complete.
+
+    Raises `InvalidInput` with the problem.
+    """
     keys = parse_toml(text, longest=MAX_IMPORT_BYTES, characters="any")
     version = keys.get("schema_version", 0)
     if not isinstance(version, int) or version > SCHEMA:
@@ -232,7 +235,7 @@ def _parse_form(keys: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _unknown_content(keys: Mapping[str, Any], form: Mapping[str, str]) -> dict[str, Any]:
-    """What [content] has besides the parts of the form and the times."""
+    """The keys of [content] other than the parts of the form and the times."""
     content = keys.get(_CONTENT)
     known = (*FORM_PARTS[form_name(form)], *_TIMES)
     pairs = content.items() if isinstance(content, Mapping) else ()
@@ -254,7 +257,7 @@ def _cues(keys: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _time(keys: Mapping[str, Any], key: str, notes: list[str]) -> datetime | None:
-    """A time at the top, or inside [content], where a copy of the README's example has it."""
+    """A time at the top, or inside [content], as in a copy of the README's example."""
     content = keys.get("content")
     value = keys.get(key, content.get(key) if isinstance(content, Mapping) else None)
     if value in (None, ""):
@@ -267,7 +270,7 @@ def _time(keys: Mapping[str, Any], key: str, notes: list[str]) -> datetime | Non
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it; times become texts."""
+    """A value as JSON-compatible data; times become texts."""
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -291,13 +294,13 @@ def name_in(aliases: Iterable[str]) -> str:
 
 
 def name_for(memory: Memory, attempt: int) -> str:
-    """A name for a memory: its folder and its own name, with a number at every further attempt."""
+    """A name for a memory: its folder and its own name, with a number added at each further attempt."""
     stem = slug(memory.name or memory.situation or memory.statement, words=60, length=80) or "memory"
     return f"{FOLDERS[form_name(memory.form)]}/{stem}{f'-{attempt + 1}' if attempt else ''}"
 
 
 def render_toml(memory: Memory) -> str:
-    """The file of a memory in a form."""
+    """The file contents for a memory in a form."""
     name = form_name(memory.form)
     is_person = stated_source(memory).partition(":")[0] == "human"
     keys: dict[str, Any] = {
@@ -337,13 +340,13 @@ def _moment(at: datetime | None) -> str:
 
 CURRENT_FOLDERS = ("feedback", "facts")
 OLD_FOLDERS = ("memories", "memories.v1-backup")
-"""The flat layouts before."""
+"""The folders of the earlier flat layouts."""
 MAX_TOML_BYTES = 1024 * 1024
-"""Bytes of one file."""
+"""Maximum bytes of one file."""
 
 
 def is_feedback_toml(path: Path) -> bool:
-    """Whether a path is a memory in TOML, or a directory with any."""
+    """Whether a path is a memory in TOML, or a directory that contains one."""
     if path.is_file():
         return path.suffix.lower() == ".toml" and _is_memory(path)
     return any(True for _ in _files(path))
@@ -358,7 +361,10 @@ def _is_memory(path: Path) -> bool:
 
 
 def read_feedback_toml(path: Path) -> ImportSource:
-    """Read a file, or all files of a directory in any of the layouts; what is unclear or cannot be read is named. Raises `InvalidInput`."""
+    """Read a file, or all files of a directory in any layout.
+
+    Unclear or unreadable files are named. Raises `InvalidInput`.
+    """
     root = path if path.is_dir() else _root_of(path)
     source = ImportSource(
         origin=origin_of_path("import", root), whole=True, projection=Projection(STATED_FIELDS, as_exported)
@@ -379,7 +385,7 @@ def read_feedback_toml(path: Path) -> ImportSource:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of every layout in a directory: its `memory/` or itself, the flat ones, or the directory's own."""
+    """The files of every layout in a directory: in its `memory/` or itself, the flat ones, or the directory's own."""
     if not folder.is_dir():
         return
     named = [folder / "memory" / name for name in CURRENT_FOLDERS] + [
@@ -397,7 +403,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _root_of(file: Path) -> Path:
-    """The directory whose layout a file is part of; its own folder, if that has none."""
+    """The directory whose layout a file is part of; its own folder if there is none."""
     folder = file.parent
     if folder.name not in (*CURRENT_FOLDERS, *OLD_FOLDERS):
         return folder
@@ -415,7 +421,10 @@ def _read_file_text(file: Path) -> str:
 
 
 def write_feedback_toml(directory: Path, memories: Sequence[Memory], names: Mapping[str, str], *, force: bool) -> None:
-    """Write each memory as the file below `memory/` that `names` gives its id. Raises `InvalidInput` where one is in the way."""
+    """Write each memory to its file below `memory/`, named by `names`.
+
+    Raises `InvalidInput` if a file is in the way.
+    """
     files = {directory / "memory" / f"{names[memory.id]}.toml": render_toml(memory) for memory in memories}
     taken = next((file for file in files if file.exists() or file.is_symlink()), None)
     if taken is not None and not force:

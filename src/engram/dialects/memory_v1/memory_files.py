@@ -1,4 +1,4 @@
-"""The two files of memory.v1, read and written: records in the frontmatter, one for each memory, and a summary for people below it."""
+"""Reads and writes the two files of memory.v1: one record per memory in the frontmatter, and below it a summary for people."""
 
 import re
 from collections import Counter
@@ -30,11 +30,11 @@ STATED_FIELDS = frozenset(
 ID = re.compile(r"mem-[0-9]{1,9}")
 LARGEST_NUMBER = 10**9 - 1
 _EXTRA = SCHEMA
-"""Where a memory's `extra` keeps what only the file can say."""
+"""The key in a memory's `extra` for what only the file can express."""
 _DECAY = re.compile(r"\s*([0-9]{1,7})\s*([hdwmy])\s*")
 _DAYS = {"h": 1 / 24, "d": 1, "w": 7, "m": 30, "y": 365}
 _NEVER = "99999d"
-"""The horizon of a memory that has none; the format has no word for it."""
+"""The horizon of a memory that has none, because the format cannot express that."""
 _STATUSES: dict[str, Status] = {"pending": "candidate", "promoted": "active", "rejected": "rejected", "stale": "active"}
 _SHOWN_STATUS = {"candidate": "pending", "active": "promoted", "dormant": "promoted", "rejected": "rejected"}
 _SHOWN_LEARNED_BY = {"learn": "remember", "add": "manual"}
@@ -48,7 +48,7 @@ TEXT_KEYS = frozenset(KEYS) - {"confidence", "risk_tier"}
 
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
-    """A memory about to be written, with what the gates know about it."""
+    """A memory about to be written, with the gates' results for it."""
 
     id: str
     memory: Memory
@@ -58,12 +58,12 @@ class MemoryItem:
 
     @property
     def shown_kind(self) -> str:
-        """Its kind, if the format has it; a type of somebody's own may have another."""
+        """Its kind, if the format has it; custom types may have another."""
         return self.kind if self.kind in KINDS else "project"
 
     @property
     def risk_tier(self) -> int:
-        """The highest of its own tier, that of its kind, and the one that the file it came from gave it."""
+        """The highest of its own tier, that of its kind, and the one stated by the file it came from."""
         claimed = _kept_of(self.memory).get("risk_tier")
         return max(self.tier, KINDS[self.shown_kind], claimed if claimed in (1, 2, 3) else 1)
 
@@ -87,10 +87,10 @@ def number_in(name: str) -> int:
 
 
 def read_item(record: Any) -> Memory:
-    """The memory a record describes, under its id. Raises `InvalidInput` naming the key.
+    """The memory described by a record, under its id. Raises `InvalidInput` naming the key.
 
-    A record has fewer fields than a memory. What a memory cannot hold of one (how it was learned, an unusual spelling
-    of its horizon, unknown keys) stays in `extra`, so that it is written again as it was.
+    A record has other fields than a memory. Whatever a memory cannot store (how it was learned, an unusual spelling
+    of its horizon, unknown keys) stays in `extra`, so that it is written back unchanged.
     """
     if not isinstance(record, Mapping):
         raise InvalidInput(f"an item must be a block of fields, is {record!r:.60}")
@@ -141,14 +141,14 @@ def _decay_days(text: str) -> float | None:
 
 
 def _cues(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cues of a record; () where another program uses the key for something else."""
+    """The cues of a record; () if another program uses the key for something else."""
     value = record.get("cues")
     is_texts = isinstance(value, list) and all(isinstance(cue, str) for cue in value)
     return normalize_cues(value) if is_texts and value else ()
 
 
 def _rest_of_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a record has no field of its own."""
+    """The parts of a record without a field of their own."""
     tier, dest = record["risk_tier"], record.get("dest")
     if isinstance(tier, bool) or tier not in (1, 2, 3):
         raise InvalidInput(f"risk_tier must be 1, 2 or 3, is {tier!r:.60}")
@@ -175,7 +175,7 @@ def _kept_of(memory: Memory) -> Mapping[str, Any]:
 
 
 def has_status(memory: Memory) -> bool:
-    """Whether the format has a status for a memory: it has none for what is superseded, archived or retired."""
+    """Whether the format has a status for a memory. It has none for superseded, archived and retired memories."""
     return memory.status in _SHOWN_STATUS
 
 
@@ -187,7 +187,7 @@ def as_exported(memory: Memory, kind_of: Callable[[Memory], str], tier_of: Calla
 
 
 def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
-    """A record in the spec's order; dates, numbers and durations as they are spelled in the file."""
+    """A record in the spec's order, with dates, numbers and durations as spelled in the file."""
     memory = item.memory
     kept = _kept_of(memory)
     status = _SHOWN_STATUS.get(memory.status, "rejected")
@@ -212,7 +212,7 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
 
 
 def _unknown_keys(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a file that the format does not know; what it knows, only the memory states."""
+    """The keys of a file that the format does not define. Those it defines come from the memory."""
     keys = kept.get("keys")
     return {key: value for key, value in keys.items() if key not in KEYS} if isinstance(keys, Mapping) else {}
 
@@ -242,7 +242,7 @@ def _format_day(moment: datetime | None) -> str:
 
 
 def _decay(days: float | None, written: Any) -> str:
-    """The horizon as the file spelled it while that is still its meaning, else in days, or hours where they are exact."""
+    """The horizon as the file spelled it while that is still correct, else in days, or hours if they are exact."""
     if isinstance(written, str) and _DECAY.fullmatch(written) and _decay_days(written) == days:
         return written
     if days is None:
@@ -256,16 +256,16 @@ _LONGEST_FILE = 256 * 1024 * 1024
 
 @dataclass(slots=True)
 class MemoryFile:
-    """What a file holds: each readable record with its place, and the others with the reason."""
+    """The contents of a file: each readable record with its position, and the others with the reason."""
 
     found: list[tuple[str, Memory]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 def load(text: str, *, where: str) -> MemoryFile:
-    """The records of a file; a record that cannot be used is named and skipped.
+    """The records of a file; unusable records are named and skipped.
 
-    Raises `UnreadableData` for a file that is no memory.v1 file, `UnknownVersion` for another version of the schema.
+    Raises `UnreadableData` for a file not in memory.v1, `UnknownVersion` for another version of the schema.
     """
     tree, lines = _frontmatter(text, where)
     reading = MemoryFile()
@@ -299,7 +299,10 @@ def _frontmatter(text: str, where: str) -> tuple[dict[str, Any], list[int]]:
 
 
 def dump(items: Sequence[MemoryItem], generated: date, *, file: str) -> str:
-    """A file's text: the records by number, and the summary below. Raises `InvalidInput` for what no file can store."""
+    """A file's text: the records by number, and the summary below.
+
+    Raises `InvalidInput` for text that no file can store.
+    """
     ordered = sorted(items, key=lambda item: item.number)
     records = [item_record(item, generated) for item in ordered]
     blocks = "\n".join(map(_block, records))
@@ -314,7 +317,7 @@ def _block(record: Mapping[str, Any]) -> str:
     lines = [f"    {key}: {_scalar(key, record[key])}" for key in KEYS]
     text = "\n".join(["  - " + lines[0].lstrip(), *lines[1:], ""])
     unknown = {key: value for key, value in record.items() if key not in KEYS}
-    # Below the id, whose line is already there: a list of nothing but numbers would be written on one line.
+    # Below the id, whose line is already there, because a list of only numbers would be written on one line.
     return text + emit_list([{"id": "", **unknown}], "  ").partition("\n")[2] if unknown else text
 
 
@@ -327,7 +330,7 @@ def _scalar(key: str, value: Any) -> str:
 
 
 def _none_promoted(records: Sequence[Mapping[str, Any]]) -> str:
-    """What the body says where nothing is promoted: the other records above it are pending, rejected or stale."""
+    """The body if nothing is promoted: the records above it are pending, rejected or stale."""
     counts = Counter(record["status"] for record in records)
     listed = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
     return f"_No promoted memories: {listed}._" if listed else "_No promoted memories yet._"
@@ -352,7 +355,7 @@ def _log_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text on one line that neither opens nor closes a comment."""
+    """The text on one line that neither opens nor closes a comment."""
     return without_comments(" ".join(text.split()))
 
 
@@ -361,7 +364,7 @@ _ENOUGH_TO_TELL = 4096
 
 
 def is_memory_v1(path: Path) -> bool:
-    """Whether a path looks like the files of some version of this format: a directory of them, or one of them."""
+    """Whether a path looks like a file of this format in some version, or a directory of them."""
     if path.is_dir():
         return any(is_memory_v1(path / name) for name in (CURATED, LOG) if (path / name).is_file())
     if path.suffix.lower() != ".md" or not path.is_file():
@@ -373,7 +376,7 @@ def is_memory_v1(path: Path) -> bool:
 def read_directory(path: Path) -> ImportSource:
     """Read both files of a directory, or one file.
 
-    Raises `NotFound`, `InvalidInput` and `UnknownVersion`: a file is read whole or not at all.
+    Raises `NotFound`, `InvalidInput` and `UnknownVersion`. A file is read completely or not at all.
     """
     root = path if path.is_dir() else path.parent
     files = [file for name in (CURATED, LOG) if (file := root / name).is_file()] if path.is_dir() else [path]
@@ -395,7 +398,10 @@ def read_directory(path: Path) -> ImportSource:
 
 
 def refuse_overwriting(directory: Path, *, force: bool) -> None:
-    """Raise `InvalidInput` where a file is in the way that may not be replaced; what is no memory.v1 file never is."""
+    """Raise `InvalidInput` if a file is in the way that may not be replaced.
+
+    Files in other formats are never replaced.
+    """
     for file in (directory / CURATED, directory / LOG):
         if not file.exists() and not file.is_symlink():
             continue

@@ -1,4 +1,7 @@
-"""A directory of notes, one Markdown file for each memory: `key: value` lines between two `---`, then the body. It looks like YAML and is not."""
+"""A directory of notes, one Markdown file per memory: `key: value` lines between two `---`, then the body.
+
+The frontmatter looks like YAML but is not.
+"""
 
 import hashlib
 import json
@@ -20,7 +23,7 @@ from engram.readers.data import parse_json, split_frontmatter
 from engram.rules.labels import normalize_cues
 
 Keys = dict[str, Any]
-"""The keys of a note: text, a list of texts, a list of blocks, or a mapping."""
+"""The values of a note's keys: text, a list of texts, a list of blocks, or a mapping."""
 _KEY = re.compile(r"([A-Za-z_][\w.-]*):(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"\s*-\s+(.*)")
 _INNER = re.compile(r"\s+([A-Za-z_][\w.-]*):[ \t]*(.*)")
@@ -48,7 +51,7 @@ def parse_note(text: str) -> tuple[Keys, str]:
 
 
 def _continue_list(value: Any, line: str) -> list[Any]:
-    """A list that goes on with another line: an item, or another key of the item above."""
+    """Continue a list with another line: an item, or another key of the previous item."""
     items = value if isinstance(value, list) else []
     if found := _ITEM.fullmatch(line.rstrip()):
         inner = _INNER.fullmatch(" " + found[1])
@@ -72,7 +75,7 @@ def _value(text: str) -> Any:
 
 
 def _split_list(inside: str) -> list[str]:
-    """A list that is not JSON, split as its own readers split it."""
+    """A list that is not JSON, split as the format's own readers split it."""
     return [_unquote(part.strip()) for part in inside.split(",") if part.strip()]
 
 
@@ -88,7 +91,7 @@ def _unquote(text: str) -> str:
 def render_note(keys: Mapping[str, Any], body: str) -> str:
     """The text of a note.
 
-    Lists are written as JSON, with commas and quotes inside an item escaped, because a reader of the format may split a
+    Lists are written as JSON, with commas and quotes inside an item escaped, because readers of the format may split a
     list at every comma.
     """
     lines = [line for key, value in keys.items() for line in _lines(key, value)]
@@ -96,7 +99,7 @@ def render_note(keys: Mapping[str, Any], body: str) -> str:
 
 
 def is_writable(key: str, value: Any) -> bool:
-    """Whether a note says just this under a key: nothing else on its lines, and no other value."""
+    """Whether a note can state exactly this value under a key, without other content on its lines."""
     if not isinstance(value, str | list | Mapping):
         return False
     try:
@@ -138,7 +141,7 @@ def _scalar(value: str) -> str:
 ID = re.compile(r"[a-z][a-z_-]*-[0-9]{10,16}-[A-Za-z0-9]{2,16}")
 CATEGORIES = ("fact", "preference", "correction", "entity", "decision", "relationship", "principle", "commitment",
               "moment", "skill", "rule", "procedure", "reasoning_trace")  # fmt: skip
-"""The ten of spec 5, and the three that its program also writes."""
+"""The ten of spec 5, and three more that its program also writes."""
 STATED_FIELDS = frozenset({
     "statement", "type", "status", "created", "updated", "confidence", "importance", "tags", "cues", "entities", "supersedes",
     "superseded_by", "valid_from", "valid_until", "verification", "policy_class", "last_verified", "associations",
@@ -170,7 +173,7 @@ ORDER = (
     "intentEntityTypes", "artifactType", "sourceMemoryId", "sourceTurnId", "memoryKind", "structuredAttributes",
     "contentHash", "derived_from", "derived_via", "reinforcement_count", "last_reinforced_at",
 )  # fmt: skip
-"""The order in which the format's own program writes its keys."""
+"""The key order of the format's own program."""
 _DEFAULT_CONFIDENCE = 0.8
 _BASE_36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 Resolve = Callable[[str], str]
@@ -300,7 +303,7 @@ def _without_attributes(body: str, attributes: Mapping[str, str]) -> str:
 
 
 def note_of(memory: Memory, name: str, resolve: Resolve) -> tuple[str, Keys, str]:
-    """A memory's folder, keys and body as the note `name`; `resolve` gives the name of a memory it links to, or ""."""
+    """A memory's folder, keys and body as the note `name`; `resolve` gives the name of a linked memory, or ""."""
     kept = memory.extra.get(_EXTRA)
     kept = kept if isinstance(kept, Mapping) else {}
     keys = _render_keys(memory, name, resolve)
@@ -325,7 +328,7 @@ def as_exported(memory: Memory) -> Memory:
 
 
 def _render_keys(memory: Memory, name: str, resolve: Resolve) -> Keys:
-    """The keys of a memory in the format's own way of writing them."""
+    """The keys of a memory as the format writes them."""
     category = _CATEGORY_OF.get(memory.type, memory.type if memory.type in CATEGORIES else "fact")
     created = memory.created or memory.updated or datetime(1970, 1, 1, tzinfo=UTC)
     supersedes = [found for target in memory.supersedes if (found := resolve(target))]
@@ -351,7 +354,7 @@ def _render_keys(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "policyClass": memory.policy_class,
         "lastValidatedAt": _format_time(memory.last_verified),
         "accessCount": str(memory.activation.frequency) if memory.activation.frequency else "",
-        # Without a use it is when the memory was imported; a time that the note itself states is kept with its other keys.
+        # Without a use, this is the time of the import; a time stated by the note itself is kept with its other keys.
         "lastAccessed": _format_time(memory.activation.last_accessed) if memory.activation.frequency else "",
         "links": links,
         "memoryKind": memory.memory_kind,
@@ -369,7 +372,7 @@ def _render_keys(memory: Memory, name: str, resolve: Resolve) -> Keys:
 
 
 def _derive_keys(memory: Memory) -> dict[str, str]:
-    """The keys that follow from others."""
+    """The keys derived from others."""
     return {
         "confidenceTier": _level(_TIERS, memory.confidence),
         "importanceLevel": _level(_LEVELS, memory.importance),
@@ -377,7 +380,7 @@ def _derive_keys(memory: Memory) -> dict[str, str]:
 
 
 def _original_keys(keys: Keys, body: str, said: Keys, listed: Any, folder: str) -> Keys:
-    """The keys with what the file said and left out, where that still means the same."""
+    """The keys, with the file's own wording and omissions wherever these still mean the same."""
     absent = [key for key in listed if isinstance(key, str) and key != "id"] if isinstance(listed, list) else []
     whole = {key: value for key, value in {**keys, **said}.items() if key not in absent}
     meaning = _comparable_memory(keys, body, folder)
@@ -390,7 +393,7 @@ def _original_keys(keys: Keys, body: str, said: Keys, listed: Any, folder: str) 
 
 
 def _stated_keys(kept: Mapping[str, Any]) -> Keys:
-    """The keys that a file gave, as far as a note can say them; the name it has here is not the file's to give."""
+    """The keys given by a file, as far as a note can express them. The file does not decide its name here."""
     keys = kept.get("keys")
     pairs = keys.items() if isinstance(keys, Mapping) else ()
     return {key: value for key, value in pairs if key != "id" and is_writable(key, value)}
@@ -443,14 +446,14 @@ def _format_time(moment: datetime | None) -> str:
 
 
 def name_in(aliases: Iterable[str]) -> str:
-    """The name of a memory's note among its aliases, or ""."""
+    """The note's name among a memory's aliases, or ""."""
     return next((alias for alias in aliases if ID.fullmatch(alias)), "")
 
 
 def name_for(memory: Memory, attempt: int = 0) -> str:
-    """The name of a new note: its category, its time, and four characters that tell it from others of that moment.
+    """The name of a new note: its category, its time, and four characters that make it unique.
 
-    Another attempt gives another name, for when one is taken.
+    Further attempts give other names, in case one is taken.
     """
     category = _CATEGORY_OF.get(memory.type, memory.type if memory.type in CATEGORIES else "fact")
     created = memory.created or datetime(1970, 1, 1, tzinfo=UTC)
@@ -460,10 +463,10 @@ def name_for(memory: Memory, attempt: int = 0) -> str:
 
 
 FOLDERS = ("facts", "corrections", "procedures", "reasoning-traces", "artifacts", "archive", "cold")
-"""Where memories are; the others hold what is derived from them, or about the program itself."""
+"""The folder with the memories; the others hold derived data, or data about the program itself."""
 _CATEGORY = re.compile(r"^category:", re.MULTILINE)
 _ENOUGH_TO_TELL = 20
-"""Files that are looked at to recognise a directory."""
+"""Maximum files checked to recognise a directory."""
 
 
 def is_notes(path: Path) -> bool:
@@ -484,7 +487,7 @@ def _has_note(folder: Path) -> bool:
 
 
 def read_notes(path: Path) -> ImportSource:
-    """Read every note of a directory; what cannot be read is named. Raises `InvalidInput` if there is none."""
+    """Read every note of a directory. Unreadable notes are named. Raises `InvalidInput` if there is none."""
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; give the directory that holds facts/ and corrections/")
     source = ImportSource(origin=origin_of_path("import", path), whole=True)
@@ -509,7 +512,7 @@ def read_notes(path: Path) -> ImportSource:
 
 
 def refuse_overwriting(directory: Path, names: Collection[str], *, force: bool) -> None:
-    """Raise `InvalidInput` where a note of one of these names is there already, in any folder, or a link leads out."""
+    """Raise `InvalidInput` if a note of one of these names already exists in any folder, or a link leads out."""
     if not directory.is_dir():
         return
     for top in _folders(directory):
@@ -529,9 +532,9 @@ def write_notes(
     force: bool,
     report: Callable[[str, int, int], None],
 ) -> None:
-    """Write each memory as the note that `names` gives its id; with `force`, in place of the one that is there.
+    """Write each memory to its note, named by `names`; `force` replaces existing notes.
 
-    Raises `InvalidInput` where a file is in the way, before anything is written.
+    Raises `InvalidInput` if a file is in the way, before anything is written.
     """
     taken = set(names.values())
     refuse_overwriting(directory, taken, force=force)
@@ -549,7 +552,7 @@ def write_notes(
     for number, (file, text) in enumerate(files.items(), 1):
         replace_file(file, text.encode(), durable=False)
         report("Exporting", number, len(files))
-    for file in moved:  # the same note under the folder it belonged in before
+    for file in moved:  # the same note in its previous folder
         file.unlink(missing_ok=True)
 
 

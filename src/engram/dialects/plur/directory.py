@@ -1,4 +1,4 @@
-"""A PLUR directory as a whole: what is in one, and a new one made of memories. One that is there is never changed."""
+"""Reads a PLUR directory, and writes memories to a new one. An existing directory is never changed."""
 
 import json
 import os
@@ -29,11 +29,11 @@ from engram.readers.yaml_parser import parse_yaml
 
 _MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}
 _STATED = frozenset({*FIELD_KEYS, *_MOVED, OWN_KEY})
-"""What the fields of a memory say in an episode; `extra` says nothing of it."""
+"""The fields of a memory that an episode states, without `extra`."""
 
 
 def from_episode(entry: Mapping[str, Any]) -> Memory:
-    """The memory an episode holds; agent and channel stay in `extra`. Raises `InvalidInput` naming the field."""
+    """The memory in an episode; agent and channel stay in `extra`. Raises `InvalidInput` naming the field."""
     data = {_MOVED.get(key, key): value for key, value in entry.items()}
     moment = data.get("occurred_at")
     kind = {"type": "episodic", "memory_kind": "episode", "metadata": {"created": moment} if moment else None}
@@ -66,7 +66,7 @@ MAX_PLUR_FILE_BYTES = 256 * 1024 * 1024
 
 
 def read_records(path: Path, key: str = "") -> tuple[list[Any], list[int]]:
-    """A file's records, under `key` or as a bare list, and the line of each. No file means no records.
+    """A file's records, under `key` or as a bare list, and the line of each. A missing file has no records.
 
     Raises `UnreadableData` for a file that cannot be parsed.
     """
@@ -86,14 +86,14 @@ def read_records(path: Path, key: str = "") -> tuple[list[Any], list[int]]:
 
 
 def records_text(records: Sequence[Mapping[str, Any]], key: str = "") -> str:
-    """A file's text for some records, under `key` or as a bare list."""
+    """The text of a file with some records, under `key` or as a bare list."""
     if not key:
         return emit_list(records) if records else "[]\n"
     return f"{key}:\n{emit_list(records, '  ')}" if records else f"{key}: []\n"
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet, durably. Raises `OSError`."""
+    """Write a new file durably. Raises `OSError`, also if it exists."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(text.encode())
@@ -107,19 +107,19 @@ ENGRAMS, EPISODES, CANDIDATES, TENSIONS = "engrams.yaml", "episodes.yaml", "cand
 
 @dataclass(slots=True)
 class PlurReading:
-    """What a PLUR directory holds. Iterating gives the memories."""
+    """The contents of a PLUR directory. Iteration yields the memories."""
 
     memories: dict[str, Memory] = field(default_factory=dict)
     quarantined: list[tuple[str, str]] = field(default_factory=list)
-    """The place of each record that could not be read, and why."""
+    """The position of each unreadable record, and the reason."""
     not_read: list[str] = field(default_factory=list)
-    """Files and counts of what Engram has no use for, so that nothing is passed over in silence."""
+    """Files and counts of records that Engram does not use, so that every omission is reported."""
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories.values())
 
     def take(self, path: Path, key: str, read: Callable[[Mapping[str, Any]], Memory]) -> None:
-        """Read a file's records; what does not fit is quarantined."""
+        """Read a file's records; unusable ones are quarantined."""
         records, lines = read_records(path, key)
         for index, record in enumerate(records):
             where = f"{path} record {index + 1}"
@@ -162,7 +162,7 @@ def read_plur(directory: Path, *, packs: bool = False) -> PlurReading:
 
 
 def _complete_supersessions(memories: Mapping[str, Memory]) -> Iterator[Memory]:
-    """The memories with every supersession told by both its ends, whichever of them PLUR has it from."""
+    """The memories with every supersession recorded at both ends, whichever end PLUR has it from."""
     heirs = {m.id: m.superseded_by for m in memories.values() if m.superseded_by in memories}
     for memory in memories.values():
         for older in memory.supersedes if memory.status in LIVE_STATUSES else ():
@@ -179,7 +179,7 @@ def _complete_supersessions(memories: Mapping[str, Memory]) -> Iterator[Memory]:
 
 
 def _as_version(memory: Memory, memories: Mapping[str, Memory]) -> Memory:
-    """The memory as a version of the fact that it and what it superseded tell of."""
+    """The memory as a version of the fact that it shares with the memory it superseded."""
     chain = [memory]
     while not chain[-1].lineage and len(chain) <= len(memories):
         older = next((memories[name] for name in chain[-1].supersedes if name in memories), None)
@@ -196,9 +196,12 @@ def _as_version(memory: Memory, memories: Mapping[str, Memory]) -> Memory:
 def write_plur(
     directory: Path, memories: Iterable[Memory], *, now: datetime, actor: str
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Make a PLUR directory of memories. It must be empty or absent: what PLUR keeps and changes is PLUR's alone.
+    """Create a PLUR directory from memories.
 
-    Returns the ids written, and the id and reason of each memory that was left out. Raises `InvalidInput` where something is there already, `StoreReadOnly` where nothing can be written.
+    It must be empty or absent, because PLUR's own directories are never changed.
+
+    Returns the ids written, and the id and reason of each omitted memory. Raises `InvalidInput` if something exists
+    already, `StoreReadOnly` if nothing can be written.
     """
     _refuse_used(directory)
     left_out: list[tuple[str, str]] = []
@@ -216,7 +219,7 @@ def write_plur(
         write_new(history, "".join(_event(entry, now, actor) for entry in engrams.values()))
         if episodes:
             write_new(directory / EPISODES, records_text(list(episodes.values())))
-        # Last: a directory without it is none of PLUR's.
+        # Last, because a directory without it is not a PLUR directory.
         write_new(directory / ENGRAMS, records_text(list(engrams.values()), "engrams"))
     except OSError as error:
         raise StoreReadOnly(f"{directory}: cannot be written: {error.strerror}; choose another place") from error
@@ -247,7 +250,7 @@ def _add(memory: Memory, today: str, engrams: dict[str, dict[str, Any]], episode
 
 
 def _event(entry: Mapping[str, Any], now: datetime, actor: str) -> str:
-    """A line of PLUR's history, which it reads back so as never to give an id twice."""
+    """A line of PLUR's history, which PLUR reads back so as never to assign an id twice."""
     data = {"type": entry["type"], "scope": entry["scope"], "source": entry.get("source", actor)}
     event = {
         "event": "engram_created",

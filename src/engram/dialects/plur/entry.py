@@ -1,9 +1,9 @@
-"""One PLUR entry ↔ one memory, with nothing lost in either direction.
+"""Converts one PLUR entry to one memory and back, without losing anything in either direction.
 
-The two formats word some things differently, and each has fields the other lacks. So each direction writes what the other
-side understands, reads its own writing back, and keeps beside it exactly what did not come through: Engram's remainder in the
-entry under `x_engram`, PLUR's original wording in the memory's `extra` under `plur`. A remainder counts only while it still
-fits the visible value; when the other program has since changed that value, the change stands.
+The two formats word some things differently, and each has fields the other lacks. So each direction writes what the
+other side understands, reads its own output back, and stores exactly the parts that did not survive: Engram's remainder
+in the entry under `x_engram`, PLUR's original wording in the memory's `extra` under `plur`. A remainder applies only
+while it still fits the visible value. If the other program has since changed that value, its change wins.
 """
 
 import hashlib
@@ -27,18 +27,18 @@ ASSOCIATION_TYPES = frozenset({"semantic", "temporal", "causal", "co_accessed"})
 RELATIONS = {"broader": "broader", "narrower": "narrower", "related": "related_to", "conflicts": "contradicts"}
 """PLUR's relations that are links here, and their type."""
 RELATED_STRENGTH = 0.5
-"""What a relation counts where PLUR spreads over it."""
+"""The weight of a relation where PLUR spreads activation over it."""
 DAY = len("YYYY-MM-DD")
 """A date; PLUR's last day of validity is included."""
 STRONGEST_ASSOCIATION = 0.95
 MAX_SNIPPET_CHARS = 200
 
 OWN_KEY = "x_engram"
-"""Where an entry carries what PLUR has no place for; PLUR keeps unknown keys at the top of an entry, not below."""
+"""The key of an entry for data without a place in PLUR. PLUR keeps unknown keys at the top of an entry only."""
 ORIGINALS_KEY = "plur"
-"""Where a memory's `extra` carries PLUR's own wording of fields that Engram words differently."""
+"""The key in a memory's `extra` for PLUR's own wording of fields that Engram words differently."""
 
-# PLUR's type → Engram's. `behavioral` and `procedural` are words of both.
+# PLUR's type → Engram's. Both use `behavioral` and `procedural`.
 _FROM_TYPE = {"terminological": "factual", "architectural": "convention"}
 _TO_TYPE = {
     "convention": "architectural",
@@ -53,23 +53,23 @@ _TO_STATUS = {"superseded": "retired", "archived": "retired", "rejected": "retir
 
 
 def engram_type(plur_type: str) -> str:
-    """Engram's word for a PLUR type; a word neither knows stays."""
+    """Engram's name for a PLUR type; unknown ones are kept."""
     return _FROM_TYPE.get(plur_type, plur_type)
 
 
 def plur_type(type_name: str) -> str:
-    """The PLUR type nearest to one of Engram's: by its name, else by its kind."""
+    """The PLUR type closest to one of Engram's: by its name, else by its kind."""
     behaves = type_or_default(type_name).kind in _BEHAVIORAL_KINDS
     return _TO_TYPE.get(type_name) or ("behavioral" if behaves else "terminological")
 
 
 def plur_status(status: str) -> str:
-    """PLUR knows four states; what is superseded, archived or rejected is retired there."""
+    """The PLUR status. PLUR has four states, so superseded, archived and rejected memories are retired there."""
     return _TO_STATUS.get(status, status)
 
 
 def plur_id(memory_id: str) -> str:
-    """The id itself where PLUR's grammar allows it, else one derived from it, the same every time."""
+    """The id itself if PLUR's grammar allows it, else an id derived deterministically from it."""
     if ID_GRAMMAR.fullmatch(memory_id):
         return memory_id
     return f"ENG-X-{hashlib.sha256(memory_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
@@ -87,11 +87,11 @@ _STATED_IN = {
     "relations": frozenset({*RELATIONS, "supersedes", "superseded_by"}),
     "temporal": frozenset({"valid_from", "valid_until"}),
 }
-"""What the fields of a memory say in an entry and in its blocks; `extra` says nothing of it."""
+"""The fields of a memory that an entry and its blocks state, without `extra`."""
 
 
 def build_entry(memory: Memory, today: str) -> dict[str, Any]:
-    """The entry PLUR sees. `today` stands in for a date PLUR demands and the memory lacks."""
+    """The entry as PLUR sees it. `today` stands in for a date that PLUR requires and the memory lacks."""
     extra = plain_data(memory.extra)
     entry: dict[str, Any] = {
         "id": plur_id(memory.id),
@@ -124,7 +124,7 @@ def build_entry(memory: Memory, today: str) -> dict[str, Any]:
 
 
 def instant(time: datetime) -> str:
-    """An ISO instant as JavaScript writes it: milliseconds, unless there is more."""
+    """An ISO instant as JavaScript writes it: in milliseconds, unless it is more precise."""
     precision = "microseconds" if time.microsecond % 1000 else "milliseconds"
     return time.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
@@ -175,7 +175,7 @@ def _relations(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any] | Non
 
 
 def _is_relation(link: Association) -> bool:
-    """Whether PLUR has a relation of its own for a link between entries."""
+    """Whether PLUR has its own relation for a link between entries."""
     return link.type in RELATIONS.values() and link.extra.get("target_type", "engram") == "engram"
 
 
@@ -205,7 +205,7 @@ def _feedback(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entities(memory: Memory, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Entities by name; what PLUR said of one (type, uri) is kept as long as the name is."""
+    """Entities by name. PLUR's data about an entity (type, uri) is kept as long as the name is."""
     known = _block(extra, ORIGINALS_KEY).get("entities")
     details = {item["name"]: item for item in known or () if isinstance(item, dict) and "name" in item}
     return [details.get(name) or {"name": name, "type": "other"} for name in memory.entities]
@@ -222,13 +222,13 @@ def _temporal(memory: Memory, extra: Mapping[str, Any], today: str) -> dict[str,
 
 
 def _last_day(end: datetime) -> str:
-    """The last day of what ends at a midnight; PLUR includes it. Any other moment as it is."""
+    """The last day before an end at midnight, because PLUR includes the last day. Other moments are unchanged."""
     written = write_time(end)
     if len(written) != DAY:
         return written
     try:
         return write_time(end - timedelta(days=1))
-    except OverflowError:  # the first day of the calendar has none before it
+    except OverflowError:  # the first day of the calendar has no day before it
         return f"{written}T00:00:00.000Z"
 
 
@@ -250,14 +250,14 @@ ABSENT: Final = object()
 
 
 def remainder(seen: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be set and unset to make `full` of what reads back as `seen`; empty if nothing must."""
+    """The changes that turn `seen`, the value read back, into `full`; empty if there are none."""
     changed = {key: value for key, value in full.items() if seen.get(key, ABSENT) != value}
     surplus = [key for key in seen if key not in full]
     return {**({"set": changed} if changed else {}), **({"unset": surplus} if surplus else {})}
 
 
 def changes_in(kept: Any) -> dict[str, Any]:
-    """A remainder as changes by key; ABSENT takes the key away. Anything else than a remainder changes nothing."""
+    """A remainder as changes by key; ABSENT removes the key. Anything but a remainder changes nothing."""
     if not isinstance(kept, Mapping):
         return {}
     changed, surplus = kept.get("set"), kept.get("unset")
@@ -268,7 +268,7 @@ def changes_in(kept: Any) -> dict[str, Any]:
 
 
 def with_changes(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Memory | None:
-    """The memory after the changes, or None if they make no memory."""
+    """The memory after the changes, or None if the result is not a memory."""
     data = {key: value for key, value in {**base, **changes}.items() if value is not ABSENT}
     try:
         return from_mapping(data)
@@ -335,7 +335,7 @@ def _lift_relations(data: dict[str, Any]) -> None:
 
 
 def _lift_links(data: dict[str, Any], relations: dict[str, Any]) -> None:
-    """PLUR's relations between entries enter the graph, next to its associations."""
+    """Add PLUR's relations between entries to the graph, next to its associations."""
     links = data.get("associations", [])
     if not isinstance(links, list):
         return
@@ -349,7 +349,7 @@ def _lift_links(data: dict[str, Any], relations: dict[str, Any]) -> None:
 
 
 def _day_after(last: Any) -> str:
-    """The day on which something that is true through `last` no longer is; "" for what is no plain date, or the last of all."""
+    """The day after the last day of validity; "" for anything but a plain date, or for the last possible date."""
     try:
         return (date.fromisoformat(last) + timedelta(days=1)).isoformat() if len(last) == DAY else ""
     except (TypeError, ValueError, OverflowError):
@@ -400,11 +400,11 @@ _SHARED = frozenset(
     {"id", "version", "status", "consolidated", "type", "scope", "statement", "rationale", "source", "derivation_count"}
 ) | frozenset({"domain", "tags", "activation", "associations", "feedback_signals", "entities", "pinned"})
 _NOT_ORIGINAL = ((MEMORY_KEYS | {"metadata", "confidence"}) - _SHARED) | {OWN_KEY, "content_hash"}
-"""Keys of an entry that are Engram's native ones (they are read as such), Engram's remainder, or derived."""
+"""Keys of an entry that are Engram's native ones (read as such), Engram's remainder, or derived."""
 
 
 def from_plur(entry: Mapping[str, Any]) -> Memory:
-    """The memory a PLUR entry holds. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer entry."""
+    """The memory in a PLUR entry. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer entry."""
     changes = changes_in(entry.get(OWN_KEY))
     if not changes:
         return _read(entry, _NO_DATE)
@@ -418,14 +418,14 @@ def from_plur(entry: Mapping[str, Any]) -> Memory:
 
 
 def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
-    """The PLUR entry for a memory. `today` (YYYY-MM-DD) fills a date PLUR demands and the memory lacks."""
+    """The PLUR entry for a memory. `today` (YYYY-MM-DD) fills a date that PLUR requires and the memory lacks."""
     entry = _write(memory, today)
     kept = remainder(to_mapping(_read(entry, today)), to_mapping(memory))
     return {**entry, OWN_KEY: kept} if kept else entry
 
 
 def _read(entry: Mapping[str, Any], today: str) -> Memory:
-    """The memory without Engram's remainder, PLUR's original wording kept where projecting would change it."""
+    """The memory without Engram's remainder. PLUR's original wording is kept if the conversion would change it."""
     memory = from_mapping(lift_entry(entry))
     if problem := count_problem(memory):
         raise InvalidInput(problem)
@@ -439,7 +439,7 @@ def _read(entry: Mapping[str, Any], today: str) -> Memory:
 
 
 def _write(memory: Memory, today: str) -> dict[str, Any]:
-    """The entry without Engram's remainder, PLUR's original wording used where it still says the same."""
+    """The entry without Engram's remainder. PLUR's original wording is used if it still means the same."""
     entry = build_entry(memory, today)
     originals = memory.extra.get(ORIGINALS_KEY)
     if isinstance(originals, Mapping) and originals:
@@ -459,14 +459,14 @@ def _meaning(entry: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _apply_fitting_changes(memory: Memory, changes: Mapping[str, Any], today: str) -> Memory:
-    """The memory with those parts of the remainder that PLUR's values have not overtaken."""
+    """The memory with the parts of the remainder that PLUR's values have not superseded."""
     base = to_mapping(memory)
     fitting = {key: value for key, value in changes.items() if _still_fits(base, key, value, today)}
     return with_changes(base, fitting) or memory
 
 
 def _still_fits(base: Mapping[str, Any], key: str, value: Any, today: str) -> bool:
-    """Whether PLUR would show, for this value, what it shows now."""
+    """Whether PLUR would still show this value as it does now."""
     trial = with_changes(base, {key: value})
     if trial is None:
         return False

@@ -1,4 +1,4 @@
-"""Builds the slot and the conflict key of a statement, and narrows the key where the statement applies to a part only."""
+"""Builds the slot and the conflict key of a statement, and narrows the key if the statement applies to a part only."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ _LEADING = frozenset(("the", "a", "an", "my", "our", "your", "his", "her", "thei
 
 @lru_cache(maxsize=1)
 def _no_subject() -> frozenset[str]:
-    """Words at the start of a sentence that are no subject."""
+    """Words at the start of a sentence that are not a subject."""
     lines = (Path(__file__).parent / "no_subject.txt").read_text("utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
@@ -33,8 +33,8 @@ def _no_subject() -> frozenset[str]:
 def fill_template(template: str, match: re.Match[str]) -> str:
     """The template filled with the groups of a match; "" if one of them does not identify anything.
 
-    A group that did not match is left out. `what2` is an alternative position of `what`. The group `who` is the subject: "I", "my"
-    and "the user" are the same person, who is also meant if nobody is named.
+    A group that did not match is left out. `what2` is an alternative position of `what`. The group `who` is the
+    subject: "I", "my", "the user" and a missing subject all mean the same person.
     """
     if "{" not in template:
         return template
@@ -85,7 +85,7 @@ ASIDE_GROUP = "aside"
 _RULE_WORD = re.compile(r"[^\W_]+")
 _MOST_PHRASES = 3
 _MOST_CHARS = 200
-"""Characters; longer statements are not narrowed."""
+"""Maximum characters; longer statements are not narrowed."""
 _MOST_PLACES = 4
 # "I use Vim if …" is conditional, and "for A and B" is two statements.
 _OPEN = re.compile(
@@ -142,9 +142,9 @@ class _Grammar(NamedTuple):
 
 
 def build_slot_values(text: RuleText, read: Callable[[RuleText], Applicability]) -> Mapping[str, str]:
-    """What `read` makes of a text, its key with the phrases that narrow it.
+    """The result of `read` for a text, with its key narrowed by the phrases that limit it.
 
-    A statement that says several things, asks or supposes has the key its own words give it, or none.
+    A statement that says several things, asks or supposes has the key of its own words, or none.
     """
     found, left, phrases = read(text), text.text, list[str]()
     for _ in range(_MOST_PHRASES):
@@ -205,7 +205,7 @@ def _phrases(text: str) -> Iterator[_Phrase]:
 
 
 def _openings(body: str) -> list[int]:
-    """Where words open a phrase. Looking for the few that occur is cheaper than trying each at every letter."""
+    """Positions of words that open a phrase. Finding the few that occur is cheaper than trying each at every letter."""
     grammar, lowered = _grammar(), body.lower()
     matches = [
         match

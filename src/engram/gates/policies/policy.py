@@ -33,10 +33,10 @@ __all__ = [
     "policy_problems",
 ]
 
-# A longer pattern belongs in several rules, and is expensive to compile.
+# A longer pattern should be split into several rules, and is expensive to compile.
 MAX_PATTERN_CHARS = 3_000
 MAX_TEMPLATE_CHARS = 120
-# A fact is a sentence or two: rules search no more than this.
+# A fact is a sentence or two, so rules search no more than this.
 MAX_RULE_CHARS = 2_000
 # Compiling a group recurses; extreme nesting would exhaust the C stack.
 MAX_NESTING = 60
@@ -54,9 +54,9 @@ class TypeRule:
     type: str
     unless: str = ""
     words: tuple[str, ...] = ()
-    """Lower-case words; a statement without any of them is not matched against the pattern."""
+    """Lower-case words. A statement with none of them is not matched against the pattern."""
     vetted: bool = field(default=False, repr=False, compare=False)
-    """Its patterns were tested against hostile texts, so Python's `re` runs them without a time limit."""
+    """Its patterns were tested against hostile texts, so they run in Python's `re` without a time limit."""
 
     def __post_init__(self) -> None:
         if not self.vetted:
@@ -78,9 +78,9 @@ class SlotRule:
     types: tuple[str, ...] = ()
     """The types of memory it applies to; empty means all."""
     words: tuple[str, ...] = ()
-    """Lower-case words; a statement without any of them is not matched against the pattern."""
+    """Lower-case words. A statement with none of them is not matched against the pattern."""
     vetted: bool = field(default=False, repr=False, compare=False)
-    """Its patterns were tested against hostile texts, so Python's `re` runs them without a time limit."""
+    """Its patterns were tested against hostile texts, so they run in Python's `re` without a time limit."""
 
     def __post_init__(self) -> None:
         if not self.vetted:
@@ -172,7 +172,7 @@ PATTERN_SECONDS = 0.1
 STATEMENT_SECONDS = 0.3
 """The time limit of all user-written patterns on one statement."""
 OF_DOCUMENT = "@document:"
-"""Separates the conflict key of a fact from the document it comes from: one contract's term is not another's."""
+"""Separates a conflict key from the document it comes from, because a term of one contract does not replace another's."""
 
 
 class PatternTimeout(Refused):
@@ -180,10 +180,10 @@ class PatternTimeout(Refused):
 
 
 class _Stopwatch:
-    """The time that user-written patterns have left for one statement.
+    """The time left for user-written patterns on one statement.
 
-    A rule that runs out of time is an error where the caller is about to write (not `lenient`), and does not apply where the
-    caller only asks what the rules would say.
+    A rule that runs out of time raises an error before a write. If `lenient`, for callers that only ask for the result
+    of the rules, it is skipped.
     """
 
     __slots__ = ("_deadline", "_policy", "_spent", "lenient")
@@ -215,15 +215,16 @@ class _Stopwatch:
 class MemoryPolicy:
     """Rules that infer the type of a memory, its critical slot, and the conflict key of what it replaces.
 
-    Of several rules that fit, the first of its kind counts: write the special ones before the general. Making one checks
-    every rule, and raises `InvalidInput` naming the rule that cannot be used.
+    Of several matching rules, the first of its kind counts, so put special rules before general ones. The constructor
+    checks every rule, and raises `InvalidInput` naming the first invalid one.
     """
 
     name: str
     types: tuple[TypeRule, ...] = ()
     slots: tuple[SlotRule, ...] = ()
     trained: bool = False
-    """Where no rule fits, the trained model (`engram.models.statement_kinds`) gives the type and the critical slot. The presets use it."""
+    """If no rule matches, the trained model (`engram.models.statement_kinds`) gives the type and the critical slot,
+    as in the presets."""
     _typing: "_Rules" = field(init=False, repr=False, compare=False)
     _slotting: "_Rules" = field(init=False, repr=False, compare=False)
 
@@ -256,9 +257,11 @@ class MemoryPolicy:
         object.__setattr__(self, "_slotting", _Rules(self.slots))
 
     def apply(self, memory: Memory, *, typed: bool) -> Memory:
-        """The memory with the type, slot and key of the rules; values it already has, and a type its caller gave, are kept.
+        """The memory with the type, slot and key of the rules.
 
-        Raises `PatternTimeout` where a user's pattern takes too long over the statement.
+        Its existing values, and a type given by its caller, are kept.
+
+        Raises `PatternTimeout` if a user's pattern takes too long on the statement.
         """
         return self._apply_rules(memory, typed, _Stopwatch(self.name, lenient=False))
 
@@ -287,7 +290,7 @@ class MemoryPolicy:
         return memory.replace(**changes) if changes else memory
 
     def reapply(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
-        """A reworded memory with the slot and key of the rules; those its caller gave are kept."""
+        """A reworded memory with the slot and key of the rules; values given by its caller are kept."""
         if "statement" not in changes or {"conflict_key", "critical_slot"} & changes.keys():
             return after
         blank = {"conflict_key": "", "critical_slot": ""}
@@ -373,7 +376,7 @@ class _Rules:
 
 
 class _Matcher(NamedTuple):
-    """How a pattern is searched in a text."""
+    """How to search a pattern in a text."""
 
     pattern: str
     find: Callable[..., re.Match[str] | None]
@@ -383,10 +386,13 @@ class _Matcher(NamedTuple):
 
 
 def _compile_matcher(pattern: str, vetted: bool) -> _Matcher:
-    """The same matches, sooner: one that fits only at the beginning is not tried at every letter, and one without capitals
-    is compared with the text in lower case, which costs a third of comparing regardless of case.
+    """A matcher that gives the same results faster.
 
-    Python's matcher cannot be stopped, so it runs only the patterns that come with Engram; `regex` runs those of a user.
+    A pattern that only matches at the beginning is not tried at every letter. A pattern without capitals is compared
+    with the lower-cased text, at a third of the cost of ignoring case.
+
+    Python's matcher cannot be interrupted, so it runs only the patterns that come with Engram; `regex` runs those of a
+    user.
     """
     in_lower_case = _NOT_LETTERS.sub("", pattern).islower() and "(?-i:" not in pattern
     compiled: Any = (
@@ -404,7 +410,7 @@ def _compile_stoppable(pattern: str) -> Any:
 
 
 def _has_choice(pattern: str) -> bool:
-    """Whether the pattern has alternatives at the top level: a `|` outside every group and set."""
+    """Whether the pattern has alternatives at the top level: a `|` outside all groups and sets."""
     depth = 0
     for sign in outside_sets(pattern):
         depth += (sign == "(") - (sign == ")")
@@ -434,7 +440,7 @@ def policy_named(name: str, custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -
 
 
 def load_policy(name: str, table: Mapping[str, Any], custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -> MemoryPolicy:
-    """The policy a table `[policies.NAME]` of `config.toml` describes; `extends` names a preset or one of `custom`."""
+    """The policy described by a table `[policies.NAME]` of `config.toml`; `extends` names a preset or one of `custom`."""
     if name in PRESETS:
         raise InvalidInput(f"policy {name!r} is a preset; use another name, with extends = {name!r}")
     if not isinstance(table, Mapping):
@@ -460,7 +466,8 @@ def custom_policies(tables: Mapping[str, Any], where: str = "config.toml") -> di
 def chosen_policy(name: str, tables: Mapping[str, Any], where: str = "config.toml") -> MemoryPolicy:
     """The policy of that name among the presets and the tables of `config.toml`, each of which must be usable.
 
-    Who asks for one that is not there may have done so in code: the error says where it would have to be, and blames no file.
+    A missing name may have been requested in code, so the error says where the policy would be defined and blames no
+    file.
     """
     custom = custom_policies(tables, where)
     try:
@@ -534,7 +541,7 @@ def _rule(kind: type[TypeRule] | type[SlotRule], row: Mapping[str, Any], where: 
     try:
         return kind(**values)
     except InvalidInput as error:
-        # The rule's error does not know the rule's position.
+        # The rule's error does not include the rule's position.
         raise InvalidInput(f"{where}{str(error).removeprefix(_RULES[kind])}") from None
 
 

@@ -1,6 +1,7 @@
 """Secrets named by a word: after "password is", before "is the password", next to it in a table, on the next line.
 
-One pass over the words of `secret_words`; each is looked around by bounded rules, so the work grows with the text.
+One pass over the words of `secret_words` checks the surroundings of each by bounded rules, so the work grows with the
+text.
 """
 
 import re
@@ -57,7 +58,7 @@ _POSSESSIVE = re.compile(r"s?['’]s\s{1,3}")
 _WORD = re.compile(r"[ \t]{1,3}(\S{1,40})")
 _GIVEN = re.compile(rf"\s{{0,4}}(?:[bBrRuU]{{1,2}}(?=[\"']))?{_OPEN}(?:(?<=[«„])\s)?{_VALUE}")
 _MOST_BETWEEN = 9
-"""Maximum words between the name and the sign of its value."""
+"""Maximum words between the name and the sign that assigns its value."""
 _TO = re.compile(r" (?:back )?(?:to|auf|in|en|a|para)\b:?")
 _ABOUT = frozenset(words("about"))
 _SOFTLY_ABOUT = frozenset(words("softly about"))
@@ -76,7 +77,7 @@ _FUNCTION = frozenset(words("function words"))
 
 @dataclass(slots=True)
 class GivenValue:
-    """A value, its start, and what led to it."""
+    """A value, its start, and what introduced it."""
 
     value: str
     start: int
@@ -152,7 +153,7 @@ PUBLIC_PREFIXES = (
     "pk_live_",
     "pk_test_",
 )
-"""How public keys begin."""
+"""Prefixes of public keys."""
 _TRIMMED = ".,;:!?)]}>。，、；！？*_|\\"
 _ENDS_CLAUSE = re.compile(
     r"[\"'`“”»)\]}*_\\]{0,3}(?:\s{0,3}\Z|\s{0,2}\n|[.!?,;)&|<\]}]|\s{1,3}(?:and|but|und|et|y|e|i|en|och|on|in|for|für|auf|pour|para|//|#|\()|\s{1,3}\S{1,30}\s?[:=])"
@@ -166,7 +167,10 @@ _NOT_LIKE = re.compile(r"(?i)(?:such as|like|e\.?g\.?|for example|z\.?\s?b\.?|pa
 def find_named_values(
     text: str, lowered: str, found: Iterable[tuple[re.Match[str], str]], *, nearby: bool = True
 ) -> Iterator[Secret]:
-    """The values of the words of `secretnames.txt` that were found. `nearby=False`, for names and paths, accepts only assignments by a sign."""
+    """The values of the words of `secretnames.txt` found.
+
+    `nearby=False`, for names and paths, accepts only assignments by a sign.
+    """
     words = [NamedWord(text, lowered, match, kind) for match, kind in found]
     words = [word for word in words if word.is_credential]
     limits = {"strict": len(text), "": len(text)}
@@ -227,12 +231,12 @@ class NamedWord:
 
     @property
     def is_only_mentioned(self) -> bool:
-        """Whether the next word, or the rest of the name, shows that the secret is only mentioned."""
+        """Whether the next word, or the rest of the name, shows that the secret is mentioned but not given."""
         return self._is_followed_by(_ABOUT)
 
     @property
     def is_probably_mentioned(self) -> bool:
-        """The same, unless something follows that can only be a value."""
+        """Like `is_only_mentioned`, unless what follows can only be a value."""
         return self._is_followed_by(_SOFTLY_ABOUT)
 
     def _is_followed_by(self, words: frozenset[str]) -> bool:
@@ -241,7 +245,7 @@ class NamedWord:
         return not words.isdisjoint(self._said)
 
     def _next_words(self) -> tuple[str, ...]:
-        """The next word, and the first part of it where it is written LikeThis."""
+        """The next word, and its first part if it is written LikeThis."""
         following = _FIRST_WORD.match(self.text, self.end)
         if following is None:
             return ()
@@ -272,7 +276,7 @@ class NamedWord:
         sets = _SETS.search(before) if argument else None
         if sets is None or self.is_only_mentioned or self.is_probably_mentioned:
             return None
-        # What is set elsewhere than in the environment may be a message or a rule of a form.
+        # A value set outside the environment may be a message or a rule of a form.
         return self._take_value(argument, enough if sets["sure"] else Likeness.LIKELY, trimming="")
 
     def _take_value(self, given: re.Match[str] | None, enough: Likeness, trimming: str = _TRIMMED) -> Secret | None:
@@ -283,13 +287,13 @@ class NamedWord:
         return self._secret(given.start("secret"), value) if taken else None
 
     def _takes_passphrase(self, value: str) -> bool:
-        """Whether the value is a passphrase, and the name can have one: a setting such as JWT_SECRET, not every token."""
+        """Whether the value is a passphrase and the name can have one: a setting such as JWT_SECRET can, most tokens cannot."""
         if not is_passphrase(value):
             return False
         if self.is_strict:
             return True
         joined = self.text[max(0, self.start - 1) : self.start] == "_"
-        # An instruction takes the place of a value as well: rotate-every-ninety-days.
+        # An instruction can take the place of a value: rotate-every-ninety-days.
         is_sentence = not _FUNCTION.isdisjoint(_WORDS.findall(value.casefold()))
         return (
             joined
@@ -298,7 +302,7 @@ class NamedWord:
         )
 
     def _find_values(self, nearby: bool) -> Iterator[GivenValue]:
-        """The value a sign gives the name at once, or those that follow a word such as "is" a little later."""
+        """The value that a sign gives the name directly, or the values soon after a word such as "is"."""
         if nearby and (possessive := _POSSESSIVE.match(self.text, self.end)):
             yield from self._value(self._skip_fillers(possessive.end() - 1), "", copula="is")
             return
@@ -332,7 +336,7 @@ class NamedWord:
             place = word.end()
 
     def _find_values_after_aside(self) -> Iterator[GivenValue]:
-        """The value after an insertion or a question; at that distance it must look like a credential."""
+        """The value after an insertion or a question. At that distance it must look like a credential."""
         ahead = self.text[self.end : self.end + 45]
         aside = _ASIDE.match(self.text, self.end) if "(" in ahead or ahead[:1] == "," else None
         asked = _ASKED.match(self.text, self.end) if "?" in ahead else None
@@ -388,7 +392,7 @@ class NamedWord:
         if given.signed and self.is_strict and like == Likeness.WORD and len(words) <= 2:
             return _HAS_BOTH.search(given.value) is not None
         if self.is_strict and like == Likeness.WORD:
-            # Names of hosts and releases are joined by signs too, in lower case.
+            # Names of hosts and releases are also joined by signs, in lower case.
             return _HAS_BOTH.search(given.value) is not None and any(char.isupper() for char in given.value)
         return like >= (Likeness.LIKELY if self.is_strict else Likeness.SURE) and words[0] not in _CLAUSES
 
@@ -399,7 +403,7 @@ class NamedWord:
         )
 
     def _takes_direct(self, given: GivenValue, like: Likeness) -> bool:
-        """Whether what follows "password is" or "token=" is the secret itself rather than a description."""
+        """Whether the text after "password is" or "token=" is the secret itself and not a description."""
         value, signed = given.value, given.signed or given.unspaced
         if given.unspaced and not value[0].isascii():
             return False
@@ -433,7 +437,7 @@ class NamedWord:
         return Secret("password", given.start, words.end()) if taken else None
 
     def _is_spoken(self, given: GivenValue) -> bool:
-        """Whether words follow that make no sentence: "the password is gravel tulip monsoon pickle"."""
+        """Whether the following words do not make a sentence: "the password is gravel tulip monsoon pickle"."""
         words = _PHRASE.match(self.text, given.start)
         if (
             words is None
@@ -485,7 +489,7 @@ class NamedWord:
         return None
 
     def later_value(self) -> Secret | None:
-        """A certain value a few words later in the sentence."""
+        """A value a few words later in the sentence that is certainly one."""
         if not self.is_strict or self.limit - self.end < 5 or self.is_only_mentioned:
             return None
         # Word for word, up to the first that may be it.
@@ -560,7 +564,7 @@ _SAYS = re.compile(rf"\s(?:{alternatives('says of')})\s")
 
 def _find_random_values(text: str, start: int, end: int) -> Iterator[Secret]:
     position = start
-    # One that begins before the end shows its least length a little behind it.
+    # A word that begins before the end shows its minimum length a little after it.
     while position < end and (near := _TOKEN.search(text, position, end + _MIN_RANDOM_CHARS)):
         token = _TOKEN.match(text, near.start()) or near
         position = token.end()

@@ -1,4 +1,4 @@
-"""Secrets that stand without a name next to them: random values, lists of recovery codes, and seed phrases of wallets."""
+"""Secrets without a name next to them: random values, lists of recovery codes, and seed phrases of wallets."""
 
 import re
 import string
@@ -40,19 +40,22 @@ _MIN_ENTROPY = 3.0
 _PASSWORD_CHANGES = 0.45
 _KEY_CHANGES = 0.3
 _ONE_CASE_CHANGES = 0.25
-"""Minimum share of places where the class of character changes; words and names have fewer."""
+"""Minimum share of positions at which the character class changes; words and names have fewer."""
 _MOST_WORDLIKE = 0.6
 """Maximum share of a key's characters in runs of small letters, as an identifier such as `getUserV2ById3` has them."""
 _LONG_KEY = 24
 """Minimum characters of a key that needs no word for access near it."""
 _BEFORE, _BEHIND = 160, 60
-"""Characters before and after a key in which the word for it may be."""
+"""Characters before and after a key that are searched for a word for access."""
 _CHARS = r"A-Za-z_!#$%^&*?~@+=./:-"
 _TOKEN = re.compile(
     rf"(?:[^0-9{_CHARS}]++|[0-9{_CHARS}]{{1,{_MIN_TOKEN_CHARS - 1}}}+(?![0-9{_CHARS}])|[{_CHARS}]++(?![0-9{_CHARS}]))*+"
     rf"(?:(?P<token>[0-9{_CHARS}]{{{_MIN_TOKEN_CHARS},{_MAX_TOKEN_CHARS}}})[0-9{_CHARS}]*+|\Z)"
 )
-"""The next run of such characters that is long enough and has a digit. Most have none, and are passed in the same match."""
+"""The next run of such characters that is long enough and has a digit.
+
+Runs without one are skipped in the same match.
+"""
 _DIGIT = re.compile(r"\d")
 _ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z_.-]*\d{0,2}[=:]+)+(?!=*\Z)")
 _SYMBOLS = frozenset("!#$%^&*?~")
@@ -115,7 +118,7 @@ def high_entropy(text: str, lowered: str, names: Sequence[tuple[re.Match[str], s
 
 
 def _find_names(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) -> list[int]:
-    """The places of words that name a secret; a key needs no owner, since the value is a random one."""
+    """The positions of words that name a secret. A key needs no owner, because the value is random."""
     return [
         match.start()
         for match, kind in names
@@ -126,13 +129,13 @@ def _find_names(text: str, lowered: str, names: Sequence[tuple[re.Match[str], st
 
 
 def _is_field(text: str, word: re.Match[str]) -> bool:
-    """Whether the word is the whole name of a field: `key: …` in data is a key to look something up."""
+    """Whether the word is the whole name of a field: `key: …` in data is a lookup key."""
     before = text[max(0, word.start() - 2) : word.start()].strip(" \t\"'")
     return before in ("", "{", ",") and _SIGN.match(text, word.end()) is not None
 
 
 def _strip_value(match: re.Match[str]) -> tuple[int, str]:
-    """The value without a name and a sign before it, and without the signs that end its sentence."""
+    """The value without a preceding name and sign, and without the punctuation that ends its sentence."""
     raw, start = match["token"], match.start("token")
     if assigned := _ASSIGNED.match(raw):
         raw, start = raw[assigned.end() :], start + assigned.end()
@@ -141,7 +144,7 @@ def _strip_value(match: re.Match[str]) -> tuple[int, str]:
 
 
 def _wordlike(value: str) -> float:
-    """The share of characters that are in runs of letters as words have them."""
+    """The share of characters in word-like runs of letters."""
     return sum(len(run) for run in _WORDLIKE.findall(value)) / len(value)
 
 
@@ -169,7 +172,7 @@ def _is_signed(value: str, signs: frozenset[str]) -> bool:
 
 
 def _is_key(value: str) -> bool:
-    """Whether letters and digits alternate as in a random string, and it is no name that has a random part."""
+    """Whether letters and digits alternate as in a random string, and it is not a name with a random part."""
     if _is_signed(value, _KEY_SIGNS):
         return True
     if len(value) < _SHORTEST_KEY or not _KEY.fullmatch(value) or _UUID.fullmatch(value) or _PREFIXED.match(value):
@@ -194,7 +197,7 @@ def _is_key(value: str) -> bool:
 
 
 def _has_core(value: str) -> bool:
-    """Whether one of the parts between hyphens and strokes is random itself: in an id, words and numbers are joined."""
+    """Whether one of the parts between hyphens and slashes is itself random; ids join words and numbers."""
     core = max(_PARTS.split(value), key=len)
     return (
         len(core) >= min(_SHORTEST_CORE, len(value))
@@ -205,12 +208,12 @@ def _has_core(value: str) -> bool:
 
 
 def _is_long_key(value: str) -> bool:
-    """Whether it is so long and so mixed that hardly anything but a key is."""
+    """Whether it is so long and mixed that it is almost certainly a key."""
     return len(value) >= _LONG_KEY and any(map(str.isupper, value)) and any(map(str.islower, value))
 
 
 def _is_given(text: str, start: int, end: int) -> bool:
-    """Whether it is the whole text, or "it's" is said before it: an answer."""
+    """Whether it is an answer: the whole text, or preceded by "it's"."""
     alone = (
         len(text) <= end - start + _LONGEST_FRAME and not text[:start].strip(_FRAME) and not text[end:].strip(_FRAME)
     )
@@ -218,7 +221,7 @@ def _is_given(text: str, start: int, end: int) -> bool:
 
 
 def _is_about_access(text: str, lowered: str, start: int, value: str, named: list[int]) -> bool:
-    """Whether the sentence, or the one before, has a word for access, and no word says what else the value identifies."""
+    """Whether the sentence, or the one before, has a word for access, and no word names something else that the value identifies."""
     if _IDENTIFIES.search(lowered, max(0, start - 30), start):
         return False
     end = start + len(value)
@@ -226,7 +229,7 @@ def _is_about_access(text: str, lowered: str, start: int, value: str, named: lis
     stop = _SENTENCE.search(text, end, end + _BEHIND)
     last = stop.start() if stop else end + _BEHIND
     is_hex = _HEX.fullmatch(value) is not None
-    # A digest is named by its own sentence, if at all, or by the field that has it.
+    # A digest is named by its own sentence, or by the field that contains it.
     label = _LABEL.search(text, max(0, start - _LONGEST_LABEL), start) if is_hex else None
     if label:
         return bisect_left(named, label.start()) < bisect_left(named, start)
@@ -254,7 +257,7 @@ def _sentence_start(text: str, place: int) -> int:
 
 _MIN_CODES = 3
 _MIN_NAMED_CODES = 2
-"""Minimum codes of a list; fewer where the words can mean nothing else."""
+"""Minimum codes in a list; fewer are enough if the words are unambiguous."""
 _MAX_CODES = 60
 _MIN_CODE_CHARS = 6
 _MAX_CHARS_BEFORE_CODES = 160
@@ -280,7 +283,7 @@ def recovery_codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
 
 
 def _find_codes_after(text: str, place: int) -> list[re.Match[str]]:
-    """The first codes of one shape after a place."""
+    """The first codes of one shape after a position."""
     for first in _RECOVERY_CODE.finditer(text, place, place + _MAX_CHARS_BEFORE_CODES):
         if _is_code(first[0]):
             return _collect_similar_codes(first)
@@ -288,7 +291,7 @@ def _find_codes_after(text: str, place: int) -> list[re.Match[str]]:
 
 
 def _count_codes(code: re.Match[str]) -> int:
-    """How many codes it is: more than two groups of digits are a list themselves."""
+    """How many codes it counts as: more than two groups of digits are a list by themselves."""
     return max(1, code[0].count(" "))
 
 
@@ -315,7 +318,7 @@ def _code_shape(value: str) -> tuple[int, ...]:
 _MIN_SEED_WORDS = 12
 _MAX_SEED_GAP_CHARS = 8
 _SEED_WORD = re.compile(r"[^\W\d_]+")
-# Between two words: spaces, a comma, a line break, the number of the next; no end of a sentence.
+# Separators between two words: spaces, a comma, a line break, the number of the next word, but no end of a sentence.
 _SEED_GAP = re.compile(r"[ \t]{1,3}|[ \t]{0,3}[,;|/\-–·•]?[ \t]{0,3}\n?[ \t>*|•-]{0,4}(?:\d{1,2}[.):\]]?[ \t]{0,3})?")
 _SIGNS_AROUND_WORDS = string.punctuation + "“”„«»–—·•"
 _WORD_NUMBERS = frozenset(map(str, range(1, 26)))
@@ -333,8 +336,8 @@ def _listed_or_numbered() -> frozenset[str]:
 
 
 def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
-    """Each run of listed words, with at least as many as the shortest seed phrase has."""
-    # Numbers of the words count as words here; this looks at every word, so that what follows rarely has to.
+    """Each run of listed words that is at least as long as the shortest seed phrase."""
+    # Numbers of the words count as words here. This checks every word, so that the code below rarely runs.
     known = bytes(map(_listed_or_numbered().__contains__, _split_words(lowered)))
     # The first and the last may be joined to something else by signs, and all of them to each other.
     if b"\1" * (_MIN_SEED_WORDS - 2) in known or (
@@ -345,7 +348,7 @@ def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
 
 
 def _split_words(lowered: str) -> list[str]:
-    # On other texts than ASCII, `translate` takes several times as long.
+    # On non-ASCII text, `translate` takes several times as long.
     if lowered.isascii():
         return lowered.translate(AS_SPACES).split()
     return [part if part.isalnum() else part.strip(_SIGNS_AROUND_WORDS) for part in lowered.split()]
@@ -372,7 +375,7 @@ def _continues(text: str, end: int, start: int) -> bool:
 
 
 def _phrase(text: str, run: list[re.Match[str]]) -> Iterator[Secret]:
-    # One word over and over is no phrase.
+    # A repeated single word is not a phrase.
     if len(run) < _MIN_SEED_WORDS or len({word[0] for word in run}) == 1:
         return
     opening = _NUMBER_BEFORE_PHRASE.search(text, max(0, run[0].start() - _MAX_SEED_GAP_CHARS), run[0].start())

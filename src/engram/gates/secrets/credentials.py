@@ -79,7 +79,10 @@ def _blocks(text: str) -> Iterator[Secret]:
 
 
 def _is_elided(body: str, *, whole: bool) -> bool:
-    """Whether the block has no key: dots, a placeholder, a sentence. An empty block may continue in the next text."""
+    """Whether the block contains no key: dots, a placeholder, a sentence.
+
+    An empty block may continue in the next text.
+    """
     if whole:
         return _NO_BODY.fullmatch(body[:200]) is not None
     return bool(body.strip()) and _SOME_BODY.search(body) is None
@@ -125,7 +128,7 @@ def continued_key(text: str) -> int:
 
 
 _MAX_CODE_DISTANCE = 80
-"""Maximum characters from the word to its digits, and to what they open."""
+"""Maximum characters between the word and its digits, and between the digits and what they open."""
 _MOST_BETWEEN = 9
 _QUOTES = "\"'`“”„«»‘’「」"
 # Letters of one case with digits, as on a keypad; groups of the same size.
@@ -171,7 +174,7 @@ _SAID_OF = re.compile(
 
 @lru_cache(maxsize=1)
 def _words_of_locks() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """What a code opens: whole words, prefixes of words, and substrings."""
+    """Words for things that a code opens: whole words, prefixes of words, and substrings."""
     listed = words("locked")
     begun = tuple(word.removesuffix(r"\w*") for word in listed if word.endswith(r"\w*"))
     spaced = tuple(word for word in listed if " " in word or "-" in word)
@@ -252,12 +255,12 @@ def _is_lettered(value: str) -> bool:
 
 
 def _is_code(lowered: str, word: re.Match[str], kind: str) -> bool:
-    """Whether the word means a secret code; an ambiguous one needs the name of what it opens."""
+    """Whether the word means a secret code; an ambiguous one needs a mention of what it opens."""
     return not _is_other(lowered, word) and (kind == "strong" or _opens(lowered, word))
 
 
 def _is_other(lowered: str, word: re.Match[str]) -> bool:
-    """Whether it is an error code, a postcode, a code for a discount."""
+    """Whether it is an error code, a postcode or a discount code."""
     before = lowered[max(0, word.start() - 14) : word.start()]
     owner = word[0].rpartition(" ")[0]
     return bool(_OTHER.search(before) or _OTHER.search(owner) or _OTHER_BEHIND.match(lowered, word.end()))
@@ -278,7 +281,7 @@ def _opens(lowered: str, word: re.Match[str]) -> bool:
 
 
 def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) -> bool:
-    """Whether nothing between the word and the digits, or after them, shows that they are something else."""
+    """Whether nothing between the word and the digits, or after them, shows that they mean something else."""
     between, value = text[word.end() : given.start()], given["secret"]
     words = between.casefold().split()
     if len(words) > _MOST_BETWEEN or _SENTENCE_END.search(between) or not _BETWEEN.isdisjoint(words):

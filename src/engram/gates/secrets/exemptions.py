@@ -1,4 +1,4 @@
-"""What the scan for secrets passes over: values that the owner allowed, and the middle of long repetitions."""
+"""Values that the scan for secrets skips: those the owner allowed, and the middle of long repetitions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -16,14 +16,14 @@ ALLOWED_VALUES_STATE = "allowed-values"
 
 _EXACT = "sha256:"
 _LONGEST = 512
-"""Characters of a value that patterns are compared with; a longer one is never allowed. It bounds the work."""
+"""Maximum characters of a value that patterns are compared with, to bound the work; a longer value is never allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedValues:
     """Patterns with `*`, `?` and `[…]` that cover a whole value, and digests of single values.
 
-    They are loaded when a secret is found: a person may allow a value while a server runs.
+    They are loaded when a secret is found, because a person may allow a value while a server runs.
     """
 
     load: Callable[[], tuple[str, ...]] = tuple
@@ -47,7 +47,7 @@ NOTHING_ALLOWED = AllowedValues()
 
 
 def allowed_digests(store: Store) -> tuple[str, ...]:
-    """The digests of the values that a person allowed in a store; none if the state cannot be read."""
+    """The digests of the values that a person allowed in a store; empty if the state cannot be read."""
     try:
         return tuple(store.state(ALLOWED_VALUES_STATE))
     except StoreCorrupt:
@@ -55,7 +55,7 @@ def allowed_digests(store: Store) -> tuple[str, ...]:
 
 
 def allow_values(store: Store, values: Iterable[str], now: datetime) -> None:
-    """Remember that a person says these values are not secrets. Only digests are stored: a value may be purged later."""
+    """Record that a person allows these values. Only digests are stored, because a value may be purged later."""
     digests = {_digest(value): now.isoformat() for value in values}
     store.change_state(ALLOWED_VALUES_STATE, lambda known: {**known, **digests})
 
@@ -65,7 +65,7 @@ def _digest(value: str) -> str:
 
 
 def _whole_word(text: str, secret: Secret) -> str:
-    """The secret with what is joined to it: a scanner may take only a part of a word."""
+    """The secret with the characters joined to it, because a scanner may match only a part of a word."""
     start, end = secret.start, secret.end
     while start > 0 and secret.start - start < _LONGEST and not text[start - 1].isspace():
         start -= 1
@@ -76,16 +76,17 @@ def _whole_word(text: str, secret: Secret) -> str:
 
 _MAX_PERIOD = 512
 _MAX_KEPT_CHARS, _MAX_KEPT_KEY_CHARS = 2_048, 10_240
-"""Characters that stay before and behind a cut: together more than the longest value that a rule reads, without and with a block of a key."""
+"""Characters kept before and after a cut: together more than the longest value that a rule reads, without and with a
+block of a key."""
 _KEY_BLOCKS = ("BEGIN ", "PRIVATE KEY", "PuTTY", "LS0tLS1CRUdJTi")
 _STEP = 1_024
 _MAX_COPIES = 500
-"""Secrets that are repeated in what was cut out; of more, all of it is one secret."""
+"""Maximum secrets repeated in the cut part; with more, the whole part counts as one secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A place in the shortened text where `size` characters were cut out, which repeat themselves every `period` characters."""
+    """A position in the shortened text where `size` characters were cut, which repeat every `period` characters."""
 
     place: int
     size: int
@@ -100,7 +101,7 @@ class Shortened:
     cuts: tuple[Cut, ...] = ()
 
     def restore(self, found: Iterable[Secret]) -> list[Secret]:
-        """The secrets of the shortened text at their places in the whole text, and those that were cut out."""
+        """The secrets of the shortened text at their positions in the whole text, and those in the cut parts."""
         secrets = list(found)
         for cut in reversed(self.cuts):
             secrets = list(_restore_cut(secrets, cut))
@@ -108,10 +109,10 @@ class Shortened:
 
 
 def shorten_repetitions(text: str) -> Shortened:
-    """The text without the middle of each long repetition; itself, if it has none.
+    """The text without the middle of each long repetition; the text itself if it has none.
 
-    What is found in a period before the cut is found in every period that was cut out. If two periods differ, or if
-    there are too many secrets, everything that was cut out counts as one secret.
+    A secret found in a period before the cut also occurs in every period that was cut. If two periods differ, or if
+    there are too many secrets, the whole cut part counts as one secret.
     """
     if len(text) < 3 * _MAX_KEPT_CHARS:
         return Shortened(text)
@@ -131,7 +132,10 @@ def shorten_repetitions(text: str) -> Shortened:
 
 
 def _find_repetitions(text: str, shortest: int) -> Iterator[tuple[int, int, int]]:
-    """The start, the end and the period of each long repetition. Looking at every `_STEP` characters misses none that can be cut."""
+    """The start, end and period of each long repetition.
+
+    Checking every `_STEP` characters finds all that can be cut.
+    """
     start = 0
     while start + shortest <= len(text):
         block = text[start : start + _MAX_PERIOD]

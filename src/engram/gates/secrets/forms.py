@@ -1,7 +1,7 @@
-"""The forms of secrets, as tables in `data/`, and how much a string looks like a credential rather than ordinary text.
+"""The forms of secrets, as tables in `data/`, and a rating of how much a string looks like a credential.
 
-Every form has hints. `hints_in` finds those of all tables, and where they are, in one pass over the words, and a pattern is tried
-only at its hints: to look for each hint in the whole text would take most of the time.
+Every form has hints. `hints_in` finds the hints of all tables in one pass over the words, and a pattern is tried only
+at its hints. Searching the whole text for each hint would take most of the time.
 """
 
 import itertools
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 Hints = Mapping[str, Sequence[int]]
-"""The hints that occur in a text, each with its places in order; they may overlap."""
+"""The hints that occur in a text, each with its positions in order; they may overlap."""
 
 SHAPES, NAMES, CODES, NUMBERS = "secretshapes.txt", "secretnames.txt", "secretcodes.txt", "secretnumbers.txt"
 LISTS = "secretlists.txt"
@@ -55,13 +55,16 @@ _TABLES = (SHAPES, NAMES, CODES, NUMBERS, LISTS)
 _HINTED_WORDS = ("accounts", "logins")
 AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _SIGNS_AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation + "\t\n\v\f\r\x1c\x1d\x1e\x1f", " "))
-"""`AS_SPACES`, and whatever else divides words in ASCII."""
+"""`AS_SPACES`, plus every other ASCII separator of words."""
 _BETWEEN_SIGNS = re.compile(rf"[^\s{re.escape(string.punctuation)}]+")
 _LONGEST_CACHED = 24
-"""Characters; a longer word, or one with digits, may be a secret itself and is never cached."""
+"""Maximum characters of a cached word.
+
+A longer word, or one with digits, may itself be a secret and is never cached.
+"""
 _MOST_CACHED = 16_384
 _REACH = 20
-"""Characters that a word may have before its stem; twice as many after it."""
+"""Characters that a word may have before its stem; twice as many are allowed after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Secret:
 
 
 def join_overlaps(found: Iterable[Secret]) -> list[Secret]:
-    """The secrets in order, with overlapping spans joined; the first and widest determines the kind."""
+    """The secrets in order, with overlapping spans joined; the first and widest span determines the kind."""
     joined: list[Secret] = []
     for secret in sorted(found, key=lambda item: (item.start, -item.end)):
         if joined and secret.start < joined[-1].end:
@@ -115,8 +118,10 @@ def columns(name: str) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=1)
 def _index() -> tuple[dict[str, list[tuple[str, str]]], dict[str, list[str]], dict[str, list[str]]]:
-    """The hints of every table by the first letters of their longest word, with that word; and the shorter hints by a sign they
-    have, those in ASCII and all.
+    """An index of the hints of every table.
+
+    It has the longer hints by the first letters of their longest word, with that word, and the shorter hints by a sign
+    that they contain: those in ASCII and all.
     """
     hints = {hint.removeprefix("^") for name in _TABLES for row in columns(name) for hint in row[1].split("¦")}
     hints.update(word for section in _HINTED_WORDS for word in words(section))
@@ -134,7 +139,7 @@ def _index() -> tuple[dict[str, list[tuple[str, str]]], dict[str, list[str]], di
 
 
 def hints_in(lowered: str) -> dict[str, list[int]]:
-    """The hints that occur in a lower-cased text, with their places."""
+    """The hints that occur in a lower-cased text, with their positions."""
     found: dict[str, list[int]] = {}
     for start, hints in _hinted_words(lowered):
         for hint, before in hints:
@@ -149,15 +154,15 @@ def hints_in(lowered: str) -> dict[str, list[int]]:
 
 
 def _hinted_words(lowered: str) -> list[tuple[int, tuple[tuple[str, int], ...]]]:
-    """The places of words that may be part of hints, and those hints."""
+    """The positions of words that may be part of hints, and those hints."""
     if not lowered.isascii():
-        # On other texts than ASCII, `translate` takes several times as long.
+        # On non-ASCII text, `translate` takes several times as long.
         matches = [(match.start(), match[0]) for match in _BETWEEN_SIGNS.finditer(lowered)]
         hinted = {word: hints for word in {word for _, word in matches} if (hints := _hints_by_word[word])}
         return [(start, hinted[word]) for start, word in matches if word in hinted]
     parts = lowered.translate(_SIGNS_AS_SPACES).split(" ")
     hinted = {word: hints for word in set(parts) if (hints := _hints_by_word[word])}
-    # A word begins behind all before it and the one character that divides each from the next.
+    # A word starts after all preceding words and their one-character separators.
     ends = list(accumulate(map(len, parts)))
     return [(ends[at] + at - len(word), hinted[word]) for at, word in enumerate(parts) if word in hinted]
 
@@ -170,7 +175,7 @@ def _all_places(part: str, text: str) -> Iterator[int]:
 
 
 def _look_up(word: str) -> tuple[tuple[str, int], ...]:
-    """The hints whose longest word is part of this one, each with its place relative to this one's."""
+    """The hints whose longest word is part of this one, each with its position relative to this one's."""
     by_letters = _index()[0]
     near = by_letters.keys() & {word[at : at + 3] for at in range(len(word) - 2)}
     cores = [pair for letters in near for pair in by_letters[letters] if pair[0] in word]
@@ -178,8 +183,9 @@ def _look_up(word: str) -> tuple[tuple[str, int], ...]:
 
 
 def _parts(word: str, core: str, hint: str) -> Iterator[tuple[str, int]]:
-    """Where a hint may begin that has its longest word in this one. What a hint has before and behind that word is no letter, so
-    it is outside of this one.
+    """Possible start positions of a hint whose longest word is in this one.
+
+    A hint has no letters directly before and after that word, so the rest of the hint is outside this one.
     """
     before = hint.index(core)
     is_begun, is_ended = before > 0, before + len(core) < len(hint)
@@ -189,7 +195,7 @@ def _parts(word: str, core: str, hint: str) -> Iterator[tuple[str, int]]:
 
 
 class _HintsByWord(dict[str, tuple[tuple[str, int], ...]]):
-    """The hints of each word that was read; a bounded cache."""
+    """The hints of each word read so far; a bounded cache."""
 
     def __missing__(self, word: str) -> tuple[tuple[str, int], ...]:
         hints = _look_up(word)
@@ -222,7 +228,7 @@ def _pattern(name: str, row: int) -> re.Pattern[str]:
 
 
 def without_overlaps(places: Iterable[int], size: int) -> Iterator[int]:
-    """Places in order, without those less than `size` behind the one before."""
+    """Positions in order, without those less than `size` after the previous one."""
     end = 0
     for place in places:
         if place >= end:
@@ -248,7 +254,7 @@ def words_in(lowered: str, name: str, hints: Hints) -> list[tuple[re.Match[str],
             pattern = _pattern(name, row)
             missed: set[tuple[int, str]] = set()
             for place in without_overlaps(places, len(stem)):
-                # Where a text repeats itself, most windows are the same, and a miss is the same miss.
+                # In a repetitive text most windows are the same, so a miss repeats.
                 first = max(0, place - 2 * _REACH)
                 window = place - first, lowered[first : place + 3 * _REACH]
                 if window in missed:
@@ -277,7 +283,7 @@ class Likeness(IntEnum):
     LIKELY = 2
     """Letters with digits or symbols: a credential if the sentence is about one."""
     SURE = 3
-    """Cannot be anything but a credential."""
+    """Certainly a credential."""
 
 
 # A random string of letters and digits carries about 5 bits a character, hex about 4, English words below 3.
@@ -286,7 +292,7 @@ _HIGH_ENTROPY = 4.2
 _LONG_RANDOM = 30
 _MIN_DIGITS = 0.1
 _KEY_CHANGES = 0.5
-"""Minimum share of places where the class of character changes in a long key; it is below that in a path."""
+"""Minimum share of positions at which the character class changes in a long key; paths are below it."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _CLASSES = str.maketrans(
     {
@@ -332,7 +338,7 @@ _HOST = (
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _ADDRESS_BYTES = 25
 _CHECKED = frozenset("13ADLMT")
-"""How addresses begin that have a checksum in base 58."""
+"""Prefixes of addresses with a base 58 checksum."""
 _ADDRESS = lazy_pattern(rf"[13ADLMT][{_BASE58}]{{25,34}}|0x[0-9a-fA-F]{{40}}|(?:bc1|tb1|ltc1|addr1)[a-z0-9]{{30,103}}")
 _FILE_OR_HOST = lazy_pattern(f"{_FILE}|{_HOST}")
 _POINTERS = frozenset(words("pointers"))
@@ -366,7 +372,7 @@ _ORDINARY = lazy_pattern(
             r"|l10n|a11y|p2p|b2b|b2c|e2e|3d|4k|5g|s3|r2|utf-?8|oauth2?|auth0|base64\w{0,8}|base32|base58|ssh-(?:rsa|ed25519|dss)"
             r"|ecdsa-sha2-\S*|wpa2-psk|wpa3-sae|sha2?-?\d{3}\w{0,12}|aes-?\d{3}(?:-\w{2,8})?|rsa-?\d{4}|ed25519|secp256k1"
             r"|curve25519|x25519|md5|sha1|h2o|y2k|web3|office365|microsoft365|m365|ms365)",
-            # Names of character sets and collations; what is said of a secret: "SOPS-encrypted".
+            # Names of character sets and collations, and words that describe a secret: "SOPS-encrypted".
             r"(?i:(?:utf8(?:mb[34])?|utf16|ucs2|latin\d|cp\d{3,4}|ltsc\d{4}|(?:sql_)?latin1_general|iso-?8859-\d{1,2})(?:_[a-z0-9]{1,12}){0,6})",
             r"[A-Za-z][A-Za-z0-9]{1,20}-(?:encrypted|hashed|protected|signed|managed|scoped|based|bound|only|side)",
             r"[A-Z][A-Z0-9]{1,9}-\d{1,6}|#\d{1,9}|[A-Z]{1,3}\d{1,3}|§\d{1,4}\w?",
@@ -407,17 +413,17 @@ def is_ordinary(value: str) -> bool:
     """Whether the value only looks mixed: a date, a path, an address, a technical term."""
     if len(value) > _LONGEST_PLACEHOLDER or _ORDINARY.fullmatch(value) is None:
         return False
-    # A key in base64 may have strokes, as a path has.
+    # A base64 key may contain slashes, as a path does.
     return not (len(value) >= _LONG_RANDOM and _BASE64.fullmatch(value) and changes(value) >= _KEY_CHANGES)
 
 
 def is_file_or_host(value: str) -> bool:
-    """Whether the value is the name of a file or of a host."""
+    """Whether the value is the name of a file or a host."""
     return _FILE_OR_HOST.fullmatch(value) is not None
 
 
 def is_public_address(value: str) -> bool:
-    """Whether the value is an address of a blockchain, which its owner gives to everybody: of Bitcoin and its kin, of Ethereum."""
+    """Whether the value is a public address of a blockchain: of Bitcoin and its relatives, or of Ethereum."""
     return _ADDRESS.fullmatch(value) is not None and (value[0] not in _CHECKED or _is_base58_address(value))
 
 
@@ -433,15 +439,16 @@ def _is_base58_address(value: str) -> bool:
 
 
 def changes(value: str) -> float:
-    """The share of places where small letters, capitals, digits and signs follow one another."""
+    """The share of positions at which the class changes between small letters, capitals, digits and signs."""
     kinds = value.translate(_CLASSES)
     return sum(map(ne, kinds, kinds[1:])) / (len(kinds) - 1) if len(kinds) > 1 else 0.0
 
 
 def is_passphrase(value: str) -> bool:
-    """Whether the value is words joined by one sign, as a generator of passphrases joins them: `otter-candle-brick-7`.
+    """Whether the value is words joined by one sign, as passphrase generators write them: `otter-candle-brick-7`.
 
-    Names of things are joined so too, so it counts only where a password is given, and a word of such names rules it out.
+    Names of things are also written like this, so it counts only where a password is expected, and not with a typical
+    word of such names.
     """
     joined = _JOINED.fullmatch(value)
     if joined is None:
@@ -480,7 +487,7 @@ def _likeness(value: str) -> Likeness:
 
 
 def _refers(parts: list[str]) -> bool:
-    """Whether joined words say where a secret is or what it must be: `from-env`, `see-1password`."""
+    """Whether joined words say where a secret is or what it must contain: `from-env`, `see-1password`."""
     if all(is_said(part) for part in parts):
         return len(parts) > 1
     rest = [part for part in parts if part not in _POINTERS]
@@ -509,7 +516,7 @@ def _judge_mixed(value: str) -> Likeness:
 
 
 def is_random(value: str) -> bool:
-    """Whether letters and digits mix as in a random string: many digits, or length and entropy that no identifier has."""
+    """Whether letters and digits mix as in a random string: many digits, or more length and entropy than identifiers have."""
     digits = sum(map(value.count, "0123456789"))
     if not 0 < digits < len(value) or is_masked(value) or not any(char.isalpha() for char in value):
         return False
@@ -519,9 +526,9 @@ def is_random(value: str) -> bool:
 
 
 def trim_value(raw: str, text: str, end: int) -> str:
-    """A value without the signs that end its sentence or close its quotation; `end` is where it ends in the text.
+    """A value without the punctuation that ends its sentence or closes its quotation; `end` is the value's end in the text.
 
-    Where the sentence goes on, an exclamation or question mark is part of the value.
+    If the sentence continues, an exclamation or question mark is part of the value.
     """
     value = raw.rstrip(_TRAILING)
     goes_on = len(raw) == len(value) + 1 and raw[-1] in "!?" and _GOES_ON.match(text, end) is not None

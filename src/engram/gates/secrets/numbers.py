@@ -1,7 +1,7 @@
 """Numbers that identify a person or an account: cards, IBANs, social security and tax numbers, by their checksums.
 
-A checksum alone is right by chance once in ten or a hundred times, so a bare run of digits also needs a known prefix or a
-word nearby that says what it is. `secretnumbers.txt` has the forms, words and checks of personal numbers.
+A checksum alone matches by chance once in ten or a hundred times, so a bare run of digits also needs a known prefix or
+a nearby word that identifies it. `secretnumbers.txt` has the forms, words and checks of personal numbers.
 """
 
 import re
@@ -18,7 +18,7 @@ _LONGEST_WORD = 30
 """Maximum characters between a number and its word."""
 _SOME_DIGITS = re.compile(r"\d[\dA-Z](?:[\dA-Z\s./-]{3}|[a-z]\d\d)")
 _BARE = re.compile(r"\d(?:\d{5}|56\.|\d[A-Z]\d\d[A-Z]\d{3})")
-"""What every number has that needs no word; looking for it once is cheaper than looking for each."""
+"""A pattern common to all numbers that need no word; one search for it is cheaper than a search for each."""
 _CARD = re.compile(r"\d(?<![\w.+-]\d)(?:[ -]?\d){12,18}(?![\w]|[.-]\d)")
 _CARD_PREFIX = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"
@@ -26,7 +26,7 @@ _CARD_PREFIX = re.compile(
 )
 _GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
 _SAMPLE_ZEROS = 8
-"""Zeros of a card number that is a sample."""
+"""Zeros that mark a sample card number."""
 _SIGNS = re.compile(r"[^A-Z0-9]")
 _CARD_WORDS = re.compile(
     r"(?i)\b(?:cards?|card no|visa|master ?card|amex|american express|discover|diners|jcb|maestro|credit|debit|kreditkarte\w*|karte\w*"
@@ -276,7 +276,7 @@ def _dni(text: str) -> bool:
 
 
 def _mod_97(text: str, leads: tuple[int, ...] = (0,)) -> bool:
-    """The last two digits complement the others, behind one of these leading digits, to a multiple of 97."""
+    """Whether the last two digits complement the others, after one of these leading digits, to a multiple of 97."""
     digits = _digits(text)
     return any(97 - _number([lead, *digits[:-2]]) % 97 == _number(digits[-2:]) for lead in leads)
 

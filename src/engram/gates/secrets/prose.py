@@ -1,6 +1,6 @@
-"""Credentials told in prose: spans that may be one, near a word for access, each judged by the model of `engram.models.credentials`.
+"""Credentials in prose: spans near a word for access that may be one, each judged by the model of `engram.models.credentials`.
 
-What has an exact form is found by the other modules. This one looks only around the words of `credential_cues.txt`.
+Other modules find everything with an exact form. This one only searches around the words of `credential_cues.txt`.
 """
 
 import re
@@ -28,28 +28,28 @@ __all__ = ["MAX_JUDGED_SPAN_CHARS", "judge_spans", "spans", "tagged_spans"]
 _AROUND_CUE = 160
 """Characters around a word for access in which numbers and plain words are judged."""
 MAX_JUDGED_SPAN_CHARS = 80
-"""Characters of a span that the model judges."""
+"""Maximum characters of a span that the model judges."""
 _LONGEST_PHRASE = 9
 _QUOTED = re.compile(
     r"(?<!\w)(?:\"([^\"\n]{2,60})\"|'([^'\n]{2,60})'(?!\w)|`([^`\n]{2,60})`|“([^”\n]{2,60})”|„([^“”\n]{2,60})[“”]|«\s?([^»\n]{2,60}?)\s?»|‘([^’\n]{2,60})’(?!\w))"
 )
 _QUOTES = frozenset("\"'`“„«‘")
-# A pattern that begins with a class of characters is found several times as fast as one that begins by looking back.
+# A pattern that begins with a character class is found several times as fast as one that begins with a lookbehind.
 _DIGITS = re.compile(
     r"[#*\d](?<![\w.,/+@$€£-].)(?<!\d:.)(?:(?<=\d)\d{0,18}|(?<=[#*])\d{1,9})(?:[ -]\d{1,6}){0,7}[#*]?(?![\w%€$£°]|[.,:/]\d|-\w)"
 )
 _DIALLED = re.compile(r"[A-Z0-9](?<![\w./-].)[A-Z0-9]?(?:[-/][A-Z0-9]{1,2}){2,7}(?:-OK)?(?![\w/]|-\w)")
-"""What is turned or keyed in one by one: "A-4-7-B", "38/12/71"."""
+"""Values that are turned or keyed in one by one: "A-4-7-B", "38/12/71"."""
 _PARTED = re.compile(r"[/:](?=[^/:]+\Z)")
 _PHONE = re.compile(r"0\d+(?: \d+){1,5}")
 _FEWEST_OF_PHONE = 9
-"""Digits of a phone number; a code of so many has no leading zero, or other signs between its groups."""
+"""Digits of a phone number; a code of this length has no leading zero, or other signs between its groups."""
 _GROUPS = re.compile(r"[A-Z0-9](?<![\w-].)[A-Z0-9]{1,5}(?:[ -][A-Z0-9]{3,6}){1,8}(?![\w-])")
 _APART = r"\s,;()<>\[\]{}|\"“”„«»「」"
 _WORDLIKE = re.compile(
     rf"(?:[{_APART}]++|[A-Za-z][a-z]++[.:]*+(?![^{_APART}])|[^{_APART}]{{1,2}}+(?![^{_APART}]))*+(?:(?P<word>[^{_APART}]{{3,80}})|\Z)"
 )
-"""The next word that is no plain one. Most are plain, and are passed in the same match."""
+"""The next word that is not plain. Plain words, the majority, are skipped in the same match."""
 _APART_FROM = re.compile(rf"[{_APART}]|\Z")
 _ASCII = re.compile(r"[!-~]+")
 _TRIMMED = ".:!?'’`*_@"
@@ -84,7 +84,7 @@ _JOINING = frozenset((
 _CLAUSE_JOINS = frozenset((
     "and", "then", "but", "or", "so", "und", "dann", "aber", "y", "luego", "pero", "et", "puis", "mais", "e", "poi", "en", "dan", "maar",
 ))  # fmt: skip
-"""Words that join clauses; a passphrase may have other joining words inside."""
+"""Words that join clauses; a passphrase may contain other joining words."""
 _LAST_NUMBER = re.compile(r"( \d{1,6})(?=[\"'`”»)]{0,2}(?:[.,;!?]?\s|[.,;!?]?\Z))")
 """The number that ends a passphrase: "tango foxtrot 88"."""
 _SHORTEST_WORD, _SHORTEST_COINED = 4, 10
@@ -98,9 +98,9 @@ _CONTINUES = frozenset("@=_/\\0123456789")
 def judge_spans(
     text: str, lowered: str, hints: Hints, known: Sequence[Secret], proposed: Sequence[tuple[str, Secret]]
 ) -> Iterator[Secret]:
-    """The spans that the model takes for credentials, apart from those that overlap a known one.
+    """The spans that the model takes for credentials, except those that overlap a known one.
 
-    `proposed` are the values that a rule takes for a secret, with the rule; the model can reject them.
+    `proposed` are the values that a rule takes for secrets, with the rule; the model can reject them.
     """
     found = tagged_spans(text, lowered, hints, proposed)
     if not found:
@@ -123,7 +123,7 @@ def judge_spans(
 
 
 class ScoreCache:
-    """The model's scores of the spans of one text; where a text repeats itself, each is computed once."""
+    """The model's scores of the spans of one text; repeated spans are computed once."""
 
     def __init__(self, text: str, lowered: str) -> None:
         from engram.models.credentials import TextTokens
@@ -133,7 +133,7 @@ class ScoreCache:
         self._scores: dict[tuple[str, int, int, tuple[str, ...]], int] = {}
 
     def of_span(self, start: int, end: int, tags: Sequence[str]) -> int:
-        """The score of a span: the higher, the more it is a credential."""
+        """The score of a span: the higher, the more likely it is a credential."""
         from engram.models.credentials import REACH
 
         first = max(0, start - 2 * REACH)
@@ -146,7 +146,7 @@ class ScoreCache:
 def tagged_spans(
     text: str, lowered: str, hints: Hints, proposed: Iterable[tuple[str, Secret]]
 ) -> dict[tuple[int, int], list[str]]:
-    """The spans that may be a credential, each with the rules that take it for one and what its value looks like."""
+    """The spans that may be a credential, each with the rules that proposed it and the look of its value."""
     found: dict[tuple[int, int], list[str]] = {}
     for rule, secret in proposed:
         found.setdefault((secret.start, secret.end), []).append(f"rule {rule}")
@@ -179,7 +179,7 @@ def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:
 
 
 def _whole(text: str, begin: int, stop: int) -> tuple[int, int]:
-    """The stretch with no word cut in two."""
+    """The span extended so that no word is cut in two."""
     first = (
         max(text.rfind(" ", 0, begin), text.rfind("\n", 0, begin), begin - MAX_JUDGED_SPAN_CHARS) + 1 if begin else 0
     )
@@ -218,9 +218,9 @@ def _strings(text: str) -> Iterator[tuple[int, int]]:
             continue  # a part of a longer word
         plain = word.rstrip(".:")
         if not plain or (plain.isalpha() and plain[1:].islower()):
-            continue  # this tells it faster than the pattern
+            continue  # this check is faster than the pattern
         first = match.start("word")
-        # Where words are not divided by spaces, a value in Latin letters is.
+        # In scripts that do not separate words, a value in Latin letters is separate.
         parts = (
             [(first, word)]
             if word[0].isascii()
@@ -253,12 +253,12 @@ def _is_phone(value: str) -> bool:
 
 
 def _is_identifier(text: str, start: int, end: int) -> bool:
-    """Whether joined words are part of an expression of code."""
+    """Whether joined words are part of a code expression."""
     return text[end : end + 1] in _CALLS or text[start - 1 : start] in _ATTRIBUTES
 
 
 def _strip_value(start: int, raw: str) -> tuple[int, str]:
-    """The value without a name before it and without the signs that end its sentence."""
+    """The value without a preceding name and without the punctuation that ends its sentence."""
     if assigned := _ASSIGNED.match(raw):
         raw, start = raw[assigned.end() :], start + assigned.end()
     if quoted := _IN_QUOTES.match(raw):
@@ -288,7 +288,7 @@ def _find_spelled_items(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
             run.append(item.span())
             spelling += bool(spells)
             last = len(run) if spells else last
-    # What follows the last item that names a sign may go on about something else.
+    # After the last item that names a sign, the text may be about something else.
     for size in {len(run), last}:
         if size >= _FEWEST_ITEMS and 2 * spelling >= size:
             yield _run_of_items(sentence.string, run[:size])
@@ -314,7 +314,7 @@ def _is_else(value: str) -> bool:
 
 
 def _plain(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Plain words and runs of them behind something that leads to a value."""
+    """Plain words, and runs of them, after something that introduces a value."""
     from engram.models.credentials import groups_of
 
     words = list(_WORD.finditer(text, begin, stop))
@@ -331,7 +331,7 @@ def _plain(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_coined(word: str) -> bool:
-    """Whether it is a long word that no vocabulary has, such as "purplehandsaw"; it may be a password without anything that leads to it."""
+    """Whether it is a long word in no vocabulary, such as "purplehandsaw", which may be a password even without an introduction."""
     from engram.models.credentials import groups_of, is_known_word
 
     return (
@@ -343,7 +343,7 @@ def _is_coined(word: str) -> bool:
 
 
 def _runs(text: str, words: list[re.Match[str]], place: int, *, is_signed: bool) -> Iterator[tuple[int, int]]:
-    """The word at a place, and the runs of words that begin there: to the end of the clause, to a word that joins, in capitals."""
+    """The word at a position, and the runs of words that begin there: to the end of the clause, to a joining word, in capitals."""
     from engram.models.credentials import groups_of
 
     first = last = words[place]
@@ -375,7 +375,7 @@ def _runs(text: str, words: list[re.Match[str]], place: int, *, is_signed: bool)
 def _spelled_run(
     text: str, words: list[re.Match[str]], spelled: Sequence[bool], place: int
 ) -> Iterator[tuple[int, int]]:
-    """The run of words that begins at a place, if several of them name letters and digits: "capital P lowercase o then four two"."""
+    """The run of words at a position if several of them name letters and digits: "capital P lowercase o then four two"."""
     last, spelling = words[place], 0
     for word, is_spelled in zip(
         words[place : place + _LONGEST_SPELLED], spelled[place : place + _LONGEST_SPELLED], strict=True

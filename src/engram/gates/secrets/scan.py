@@ -86,10 +86,10 @@ _OWN_ID = re.compile(
     r"(?<![\w-])(?:ENG-2\d{3}-[01]\d[0-3]\d-\d{3,20}|ENG-X-[0-9a-f]{16}|EVT-2\d{7}-[0-9a-f]{12}"
     r"|(?:TASK|S)-2\d{7}-\d{6}-[0-9a-f]{6}|CKP-2\d{7}-\d{6}-[0-9a-f]{6}-\d{3,6})(?![\w#$%&*+=@^~-])"
 )
-"""Ids that a store gives out: they open nothing, and every message names some."""
+"""Ids that a store assigns. They grant no access, and most messages contain some."""
 _NUMBERED = re.compile(r"(?:-v?\d+)*")
 _JOINT, _MOST_JOINTS = re.compile(r"[-_]+"), 32
-"""What follows a name that is taken, or that belongs to an older version."""
+"""The suffix of a name that is taken, or of an older version."""
 _LONG_CHARS = 24
 _LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS},}}")
 _AROUND_LONG = 120
@@ -100,7 +100,7 @@ _LOCATED = frozenset((
     "azure-account-key", "azure-sas", "bearer-token", "connection-string", "discord-webhook", "google-chat-webhook", "signed-url", "slack-webhook",
     "teams-webhook", "webhook-url",
 ))  # fmt: skip
-"""Kinds with a known format in which the credential is a part, as a password is of an address."""
+"""Kinds with a known format that contains the credential, as an address contains a password."""
 _SAID = frozenset(("password", "security-answer", "netrc-password"))
 """Kinds whose value may be any word, including a word that only describes a value."""
 _BEFORE_HINT = 200
@@ -109,17 +109,17 @@ _BEHIND_HINT = 400
 _MASKED_CHARS = re.compile(r"[^\s-]")
 _LONGEST_MASK, _MOST_DESCRIBED = 16, 3
 _LONGEST_AROUND, _WORDS_AROUND = 48, 4
-"""Characters and words that a message shows around a masked secret."""
+"""Characters and words of context that a message shows around a masked secret."""
 _EXACT_COLUMNS = 3
 _SHORT_NUMBER = 8
-"""Characters of a number that no checksum makes a secret."""
+"""Maximum characters of a number that no checksum can make a secret."""
 _LONGEST_KEY = 80
-"""Characters of a key that a message shows."""
+"""Maximum characters of a key that a message shows."""
 _READ_AT_ONCE = 200
 """Memories scanned in one pass."""
 _JOINED_CHARS, _WHOLE_CHARS = 60, 2_000
-"""Characters of a text that is scanned by itself, since a word for access in one text has the model judge the words of the next ones, too;
-and of one whose end counts: a shorter one is scanned as if another followed."""
+"""Minimum characters of a text that is scanned by itself, because a word for access in one text makes the model
+judge the next texts; and of one whose end counts: a shorter one is scanned as if another followed."""
 _LONG = "LONG"
 """The hint of shapes without a fixed prefix: tried if the text has a long run of letters and digits."""
 
@@ -149,7 +149,10 @@ def find_secrets(text: str, *, nearby: bool = True, allowed: AllowedValues = NOT
 
 
 def has_secrets(texts: Iterable[str]) -> bool:
-    """Whether any of the texts contains a secret. Short ones are scanned together; what is found in a long one is remembered."""
+    """Whether any of the texts contains a secret.
+
+    Short texts are scanned together; the result for a long text is remembered.
+    """
     given = list(texts)
     long = [text for text in given if len(text) >= _LONG_TEXT]
     return any(map(find_secrets, long)) or bool(
@@ -158,12 +161,15 @@ def has_secrets(texts: Iterable[str]) -> bool:
 
 
 def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> list[Secret]:
-    """The credentials in a known format: private keys, tokens of providers, URLs with a password. No word around them counts."""
+    """The credentials in a known format: private keys, provider tokens, URLs with a password.
+
+    Surrounding words do not count.
+    """
     return allowed.without_allowed(text, _scan(text, _known_formats))
 
 
 def _scan(text: str, find: Callable[[FoldedText], Iterable[Secret]]) -> list[Secret]:
-    """What a search finds in any reading of a text, without overlaps. A long repetition is read once."""
+    """The search results in any reading of a text, without overlaps. A long repetition is read once."""
     shortened = shorten_repetitions(text)
     plain = {reading.text: reading for reading in readings(shortened.text)}
     found = join_overlaps(secret for reading in plain.values() for secret in find(reading))
@@ -177,7 +183,10 @@ def _known_formats(plain: FoldedText) -> Iterator[Secret]:
 
 
 def _recent_secrets(text: str, nearby: bool) -> list[Secret]:
-    """Every secret in a text. Those of the last long texts are known: several checks of one call read the same text."""
+    """Every secret in a text.
+
+    The results of the last long texts are cached, because several checks of one call read the same text.
+    """
     if len(text) < _LONG_TEXT:
         return _all_secrets(text, nearby)
     key = (hash(text), len(text), nearby)
@@ -193,7 +202,7 @@ def _all_secrets(text: str, nearby: bool) -> list[Secret]:
 
 
 class _RecentResults:
-    """The secrets of the last long texts, which several checks of one call read. It holds hashes and spans: a purged text is gone."""
+    """The secrets of the last long texts. It stores hashes and spans only, so a purged text leaves no trace."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -205,24 +214,27 @@ class _RecentResults:
         return self._new.get(key, self._old.get(key))
 
     def put(self, key: tuple[int, int, bool], found: tuple[Secret, ...]) -> None:
-        """Remember the secrets of a text, and forget the oldest when there are too many."""
+        """Remember the secrets of a text, and drop the oldest entry if there are too many."""
         self._new[key] = found
         if len(self._new) > self._most:
             self._old, self._new = self._new, {}
 
 
 _LONG_TEXT = 200
-"""Characters of a text whose result is remembered."""
+"""Minimum characters of a text whose result is remembered."""
 _recent = _RecentResults(most=64)
 
 
 def exact_secrets(text: str) -> list[Secret]:
-    """The secrets that have an exact form or name, without what the model judges; used to train the model."""
+    """The secrets with an exact form or name, without the model's judgment; used to train the model."""
     return _scan(text, lambda plain: _find_in_folded(plain, nearby=True, judged=False))
 
 
 def find_candidates(text: str) -> tuple[list[Secret], dict[tuple[int, int], list[str]]]:
-    """The secrets that need no judgment, and the spans that the model judges with their tags; used to train the model."""
+    """The secrets that need no judgment, and the spans that the model judges, with their tags.
+
+    Used to train the model.
+    """
     lowered = _lower_in_place(text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
@@ -250,7 +262,7 @@ def _find_in_folded(plain: FoldedText, nearby: bool, *, judged: bool) -> Iterato
 
 
 def _sure(text: str, lowered: str, hints: Hints, *, nearby: bool) -> list[Secret]:
-    """The secrets with an exact form, which are some whatever the words around them say."""
+    """The secrets with an exact form, which count whatever the words around them."""
     found = [*_known_shapes(text, hints), *private_keys(text), *numbers(text, lowered, hints, bare=nearby)]
     if nearby:
         found += [
@@ -276,7 +288,7 @@ def _propose_values(
 
 
 def _lower_in_place(text: str) -> str:
-    """Lower case at the same places; a few letters change their length when lowered."""
+    """Lower case without shifting positions; lowering changes the length of a few letters."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -371,7 +383,7 @@ def checked_reason(reason: str) -> str:
 
 
 def secret_problem(text: str, found: Sequence[Secret], what: str) -> str:
-    """Why a text must not be stored: the field, the words that were taken for a secret, and what helps."""
+    """Why a text must not be stored: the field, the words taken for a secret, and what to do about it."""
     return (
         f"{what} contains what looks like a secret ({name_kinds(found)}): {describe_words(text, found)}; nothing was stored. "
         "Store where the secret is kept, not the secret itself. If it is not a secret, a person can allow it: "
@@ -380,7 +392,7 @@ def secret_problem(text: str, found: Sequence[Secret], what: str) -> str:
 
 
 def describe_words(text: str, found: Sequence[Secret]) -> str:
-    """The words that were taken for secrets, masked, each with the words before or after it."""
+    """The words taken for secrets, masked, each with the words before or after it."""
     shown = [_describe_secret(text, found, at) for at in range(min(len(found), _MOST_DESCRIBED))]
     more = len(found) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
@@ -410,7 +422,7 @@ def _kinds_in_name(text: str) -> str:
 
 
 class _CleanTexts:
-    """A bounded cache of texts without secrets, so that no text is scanned twice. It holds hashes: a purged text is gone."""
+    """A bounded cache of clean texts, to scan each only once. It stores hashes, so a purged text leaves no trace."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -423,7 +435,7 @@ class _CleanTexts:
         return list({text: None for text in texts if (known := hash(text)) not in new and known not in old})
 
     def add(self, text: str) -> None:
-        """Remember a text, and forget the oldest when there are too many."""
+        """Remember a text, and drop the oldest if there are too many."""
         self._new.add(hash(text))
         if len(self._new) > self._most:
             self._old, self._new = self._new, set()
@@ -435,7 +447,7 @@ _clean = _CleanTexts(most=10_000)
 def suspects(memories: Sequence[Memory]) -> list[Memory]:
     """The memories that may contain a secret and need `secrets_problem`, in order.
 
-    Nearly no memory contains a secret, and scanning all texts at once costs a fraction of scanning them one by one.
+    Hardly any memory contains a secret, and scanning all texts at once costs a fraction of scanning them one by one.
     """
     found: list[Memory] = []
     for start in range(0, len(memories), _READ_AT_ONCE):
@@ -455,7 +467,7 @@ def _own_texts(memory: Memory) -> list[str]:
 
 
 def _find_suspicious(unread: Iterable[str]) -> set[str]:
-    """The texts that contain what looks like a secret; the others are cached as clean."""
+    """The texts that may contain a secret; the others are cached as clean."""
     texts = list(unread)
     suspicious: set[str] = set()
     for text in texts:
@@ -479,7 +491,7 @@ def _find_suspicious(unread: Iterable[str]) -> set[str]:
 
 
 def secrets_problem(memory: Memory, before: Memory | None = None, allowed: AllowedValues = NOTHING_ALLOWED) -> str:
-    """Why a memory must not be stored: the words that were taken for a secret, and their field; "" if there are none.
+    """Why a memory must not be stored: the words taken for a secret and their field; "" if there are none.
 
     Texts that `before` already contains, for example from a file edited by hand, do not count.
     """
@@ -508,9 +520,9 @@ def refuse_credentials(data: object, what: str, allowed: AllowedValues = NOTHING
 def data_problem(data: object, what: str, allowed: AllowedValues = NOTHING_ALLOWED) -> str:
     """Why a caller's own data must not be stored: the path of the key and the kind of credential; "" if there is none.
 
-    Applications keep foreign keys there, and nothing of it is indexed or put into a prompt, so only known formats count.
+    Applications keep foreign keys there, and none of it is indexed or put into a prompt, so only known formats count.
     """
-    # Nearly no data contains a credential, and scanning all of it at once is cheaper than value by value.
+    # Hardly any data contains a credential, and scanning all of it at once is cheaper than value by value.
     if not data or not find_known_formats(RECORD_SEPARATOR.join(strings(data))):
         return ""
     for path, text in _values(data, what):
@@ -536,14 +548,17 @@ def _values(value: object, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _in_handle(name: str, memory: Memory) -> list[Secret]:
-    """The secrets in a memory's name. Its hyphens join words ("tokens-use-sha256"), so what is none with spaces is none."""
+    """The secrets in a memory's name.
+
+    Hyphens join words there ("tokens-use-sha256"), so a match must remain one with spaces.
+    """
     if _is_own_name(name, memory):
         return []
     return find_secrets(name, nearby=False) or (find_secrets(name) if find_secrets(name.replace("-", " ")) else [])
 
 
 def _is_own_name(name: str, memory: Memory) -> bool:
-    """Whether a name is made of the memory's own first words, and so says nothing that its text does not."""
+    """Whether a name is made of the memory's own first words, so that it adds nothing to the text."""
     made = slug(memory.situation or memory.statement)
     return bool(made) and name.startswith(made) and _NUMBERED.fullmatch(name, len(made)) is not None
 
@@ -575,21 +590,24 @@ def _lead(key: str) -> str:
 
 
 def _secrets_of_value(key: str, text: str, allowed: AllowedValues) -> list[Secret]:
-    """The secrets in a value, by their places in `key: text`."""
+    """The secrets in a value, by their positions in `key: text`."""
     lead = _lead(key)
     found = [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
     if found and " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
-        return []  # an id looks random as well, and no word says that it is a secret
+        return []  # an id looks random too, and no word says that it is a secret
     return found
 
 
 def _free_name(name: str, taken: Mapping[str, Any]) -> str:
-    """A name that is not taken yet, so that two redacted keys stay two."""
+    """A name that is not taken yet, so that two redacted keys remain distinct."""
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
 def _is_exact(row: int) -> bool:
-    """Whether a match of the row is a secret by itself. The others have a judgment: they read a value from the words around it."""
+    """Whether a match of the row is always a secret.
+
+    Other rows have a judgment, because they depend on the words around the value.
+    """
     return len(columns(SHAPES)[row]) == _EXACT_COLUMNS
 
 
@@ -598,12 +616,12 @@ def _is_judged(row: int) -> bool:
 
 
 def _is_known(row: int) -> bool:
-    """Whether the format is known wherever it occurs, and not by a word before it such as `psk=`."""
+    """Whether the format is known by itself, and not only by a preceding word such as `psk=`."""
     return _is_exact(row) and (columns(SHAPES)[row][0] in _LOCATED or "secret" not in _pattern(row).groupindex)
 
 
 def _known_shapes(text: str, hints: Hints, rows: Callable[[int], bool] = _is_exact) -> Iterator[Secret]:
-    """Secrets by their shape, of some rows."""
+    """Secrets of some rows, by their shape."""
     known = _rows_of_hints()
     hinted: dict[int, list[str]] = {}
     for word in hints:
@@ -622,7 +640,7 @@ def _known_shapes(text: str, hints: Hints, rows: Callable[[int], bool] = _is_exa
 
 
 def _judge_match(kind: str, match: re.Match[str], judgment: str = "") -> Secret | None:
-    """The secret of a match, unless its value is a placeholder, a mask or a word, or looks less like one than the row asks."""
+    """The secret of a match, unless its value is a placeholder, a mask or a word, or looks less like a secret than the row requires."""
     group = "secret" if match.re.groupindex.get("secret") and match["secret"] else 0
     value = trim_value(match[group], match.string, match.end(group)) if judgment else match[group]
     if judgment == "sure":
@@ -643,7 +661,7 @@ def _matches(
     overlapping: bool,
     spans: Sequence[tuple[int, int]] | None,
 ) -> Iterator[re.Match[str]]:
-    """The matches of a pattern at its hints, or around them; `overlapping`, where a harmless one may contain another."""
+    """The matches of a pattern at its hints, or around them; `overlapping` if a harmless match may contain another."""
     if spans is not None:
         yield from _matches_in(pattern, text, spans)
         return
@@ -669,7 +687,7 @@ def _matches_in(pattern: re.Pattern[str], text: str, spans: Iterable[tuple[int, 
 
 
 def _long_runs(text: str) -> list[tuple[int, int]]:
-    """The spans around long runs of letters and digits, joined where they touch."""
+    """The spans around long runs of letters and digits, joined if they touch."""
     spans: list[tuple[int, int]] = []
     for run in _LONG_RUN.finditer(text):
         begin, stop = max(0, run.start() - _AROUND_LONG), run.end() + _AROUND_LONG

@@ -46,7 +46,7 @@ class SecretScreen:
         self._allowed = allowed
 
     def allowed_values(self) -> tuple[str, ...]:
-        """Patterns of values that the owner says are not secrets."""
+        """Patterns of values that the owner declared not to be secrets."""
         return self._allowed.load()
 
     def decision(self, actor: str, reason: str, session: str) -> str:
@@ -88,7 +88,7 @@ class SecretScreen:
         return kept
 
     def _event(self, event: NewEvent, place: str) -> NewEvent:
-        # Nearly no event contains a secret, and scanning all its texts at once is cheaper than one by one.
+        # Hardly any event contains a secret, and scanning all texts at once is cheaper than one by one.
         texts = (event.role, event.content, event.task, event.key, *strings(event.payload), *strings(event.metadata))
         if not has_secrets(texts):
             return event
@@ -122,7 +122,7 @@ class SecretScreen:
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
         """The checkpoint unchanged. Raises `SecretRefused` if one of its lines or its data contains a secret.
 
-        A manifest says in Engram's own words what was read from a source, so it is redacted.
+        A manifest reports in Engram's own words what was read from a source, so it is redacted.
         """
         if not has_secrets(strings(checkpoint)):
             return checkpoint
