@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def test_hints_are_found_however_they_are_joined(some: list[str], joint: str) ->
     assert hints_in(lowered) == {hint: [*places(hint, lowered)] for hint in all_hints() if hint in lowered}
 
 
+@pytest.mark.heavy
 def test_a_score_made_of_the_scores_of_words_is_that_of_all_features() -> None:
     judged = set()
     for text in texts():

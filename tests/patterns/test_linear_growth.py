@@ -37,6 +37,7 @@ def test_patterns_take_time_in_proportion_to_every_text(share: int) -> None:
     assert slow_patterns(share, every=1) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "source",
     [r"\s+x", r"<!--.*?-->", r"(`+)(?:(?!\1).)*\1", r"(?:a|a)*b", r"(a+)+b", r",?\s+(?:and|then)\s+", r"x*y*x*z"],
