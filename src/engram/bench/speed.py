@@ -79,7 +79,6 @@ LEARNS = 40
 COLD_ROUNDS = 7
 ADD_BATCH_SIZE = 5_000
 MAX_STORE_SIZE = 1_000_000
-SCOPE = ("global", "user", "project:acme", "project:acme/api", "project:beta")
 
 
 def parse_sizes(text: str) -> list[int]:
@@ -134,13 +133,13 @@ def fill(
 def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
     asked = questions(ROUNDS, count)
     for question in asked[:5]:
-        mem.recall(question, scope=SCOPE)
-    recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPE), ROUNDS)
+        mem.recall(question, scope=SCOPES)
+    recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPES), ROUNDS)
     rss = floors.peak_memory()  # before the floor allocates its own matrix
     assert mem.home is not None, "measured on a store of files"
     floor = floors.search_floor(count, mem.home.index / "index.db", _prune_queries(mem, asked))
     recall_p50 = floors.percentile(recall, 0.5)
-    inject = floors.samples_ms(lambda i: mem.inject(asked[i % len(asked)], scope=SCOPE), ROUNDS)
+    inject = floors.samples_ms(lambda i: mem.inject(asked[i % len(asked)], scope=SCOPES), ROUNDS)
     new = list(statements(LEARNS, seed=count + 7))
     learn = floors.samples_ms(lambda i: mem.learn(new[i], scope="project:acme"), LEARNS)
     fsync = floors.write_floor(folder)

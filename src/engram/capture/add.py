@@ -17,7 +17,7 @@ from engram.capture.memory_writer import (
     without_claims,
 )
 from engram.capture.withdrawal import Withdrawals
-from engram.decisions.admission import COMPARED_STATUSES, ChangesLookup, StoreLookup, propose
+from engram.decisions.admission import ChangesLookup, StoreLookup, propose
 from engram.decisions.approval import reject_replaced
 from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.decisions.versions import change_link, outranking_head, replaced_memories, update_target
@@ -35,7 +35,7 @@ from engram.rules.labels import name_for
 from engram.rules.lifecycle import is_over
 from engram.rules.sources import Rank, may_replace, rank_of
 from engram.store.documents import meaning_of
-from engram.store.protocol import Image, ProposalKeys, Store
+from engram.store.protocol import COMPARED_STATUSES, Image, ProposalKeys, Store
 from engram.store.purge import DOCUMENT_PREFIX
 from engram.store.records import ANSWERING_STATUSES, CREATING_OPS, refuse_foreign_ids
 from engram.text.content_hash import content_hash, same_text

@@ -14,6 +14,7 @@ from engram.model.memory import (
     FORMS,
     SIGNALS,
     STATUSES,
+    TIME_FIELDS,
     VERIFICATIONS,
     Anchor,
     Association,
@@ -29,7 +30,6 @@ from engram.rules.labels import MAX_CUES, cues_problem, normalize_cues
 from engram.rules.scopes import parse_scope
 from engram.text.display import remove_invisible
 
-_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
 _UNIT = ("confidence", "importance")
 _TEXTS = (
     "statement", "situation", "context", "rationale", "trigger_context", "lineage", "superseded_by", "conflict_key",
@@ -248,7 +248,7 @@ def _metadata(value: Any) -> dict[str, Any]:
 
 
 _CHECKS: dict[str, Any] = {
-    **dict.fromkeys(_TIMES, aware),
+    **dict.fromkeys(TIME_FIELDS, aware),
     **dict.fromkeys(_UNIT, _unit),
     **dict.fromkeys(_TEXTS, _text),
     **dict.fromkeys(("derivation_count", "revision"), _whole(1)),

@@ -18,7 +18,7 @@ from engram.capture.memory_writer import (
     superseded_versions,
     without_claims,
 )
-from engram.decisions.admission import COMPARED_STATUSES, ChangesLookup, StoreLookup, filter_taken_out, propose
+from engram.decisions.admission import ChangesLookup, StoreLookup, filter_taken_out, propose
 from engram.decisions.approval import reject_replaced
 from engram.decisions.authority import refuse_outranked
 from engram.decisions.execution import Change, LockedMemories, execute_change
@@ -39,7 +39,7 @@ from engram.rules.labels import name_for
 from engram.rules.lifecycle import is_over, outlasts
 from engram.rules.scopes import visible_scopes
 from engram.rules.sources import rate_limit_key
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import COMPARED_STATUSES, Filters, Store
 from engram.store.records import locked_memory, refuse_foreign_ids
 from engram.store.references import find_memory
 from engram.text.display import notice, safe_word

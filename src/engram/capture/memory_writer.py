@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.capture.additions import CueAdder, SituationBroadener
 from engram.capture.draft import draft
-from engram.decisions.admission import COMPARED_STATUSES, ExcludingLookup, propose
+from engram.decisions.admission import ExcludingLookup, propose
 from engram.decisions.approval import VALID_ELSEWHERE
 from engram.decisions.execution import Change, LockedMemories, execute_change
 from engram.decisions.versions import (
@@ -36,7 +36,7 @@ from engram.review.lineage import Lineages
 from engram.rules.lifecycle import outlasts, reinforce_memory
 from engram.rules.sources import CONFIRMED, CORROBORATED, Rank, is_evidence, rank_of, trust_rank
 from engram.store.documents import meaning_of
-from engram.store.protocol import Store
+from engram.store.protocol import COMPARED_STATUSES, Store
 from engram.store.records import ENGRAM_ACTOR
 from engram.text.content_hash import same_text
 from engram.text.display import quote_text

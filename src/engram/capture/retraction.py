@@ -18,7 +18,7 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.text.statements import canonical_stem
 from engram.text.tokens import query_terms, tokens
-from engram.text.words import kind_of, read_table, stem, word_class
+from engram.text.words import kind_of, stem, stop_words, word_class
 
 if TYPE_CHECKING:
     from engram.gates.proposal import Neighbour
@@ -157,7 +157,7 @@ def _verb_place(words: tuple[_Word, ...]) -> int:
 @lru_cache(maxsize=1)
 def _functions() -> frozenset[str]:
     light = {word for label in ("drop", "light", "boundary") for word in word_class("wordclasses", label)}
-    return frozenset(word for row in read_table("stopwords.txt") for word in row) | light
+    return stop_words() | light
 
 
 @lru_cache(maxsize=1)

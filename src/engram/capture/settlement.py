@@ -18,7 +18,7 @@ from engram.capture.retraction import (
     reason_to_wait,
     was_said_before,
 )
-from engram.decisions.admission import COMPARED_STATUSES, ChangesLookup, propose
+from engram.decisions.admission import ChangesLookup, propose
 from engram.gates.comparison import relation
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
@@ -35,7 +35,7 @@ from engram.model.types import memory_type
 from engram.rules.scopes import visible_scopes
 from engram.rules.sources import CAPTURED, may_replace
 from engram.store.intake import NewEvent
-from engram.store.protocol import Store
+from engram.store.protocol import COMPARED_STATUSES, Store
 from engram.store.records import start_of
 from engram.text.content_hash import quote_hash
 

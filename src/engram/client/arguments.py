@@ -38,7 +38,6 @@ class OpenOptions(TypedDict, total=False):
 
 OWNERS = ("agent_id", "user_id")
 FILTER_TIMES = ("since", "until", "as_of", "known_at")
-FIELD_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
 _EVENT_FILTERS = ("session", "roles")
 """Filters that only apply to events."""
 

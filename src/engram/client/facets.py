@@ -8,11 +8,11 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import FIELD_TIMES, attach_zone, build_filters, named_owner, resolve_owner
+from engram.client.arguments import attach_zone, build_filters, named_owner, resolve_owner
 from engram.model.arguments import read_words
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.lazy import cached_property
-from engram.model.memory import Owner
+from engram.model.memory import TIME_FIELDS, Owner
 from engram.model.records import EVENT_TYPES
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
@@ -466,7 +466,7 @@ class Facets:
 
         refuse_secret(session, "the session's id")
         refuse_secret(source, "the source")
-        given = attach_zone(resolve_owner(fields), FIELD_TIMES, self.time_zone)
+        given = attach_zone(resolve_owner(fields), TIME_FIELDS, self.time_zone)
         if statement:
             given["statement"] = statement
         if given.get("scope") == HERE:

@@ -29,7 +29,7 @@ from engram.rules.scopes import visible_scopes
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_replace, rank_of
 from engram.store.documents import meaning_of
 from engram.store.intake import Decider
-from engram.store.protocol import Filters, Image, Query, Store
+from engram.store.protocol import COMPARED_STATUSES, Filters, Image, Query, Store
 from engram.store.records import ANSWERING_STATUSES, heads_among, status_decision
 from engram.text.confusables import fold_text
 from engram.text.content_hash import content_hash
@@ -55,8 +55,6 @@ MAX_LOOKUPS, LOOKUP_GROUP = 40, 40
 """The maximum number of lookups for a long text, and the number of words in each."""
 LONG_TEXT_CHARS = 400
 """Length from which a text is also compared, word group by word group, with memories taken out of use."""
-COMPARED_STATUSES = ("active", "dormant", "candidate")
-"""The statuses of memories that a proposal is compared with."""
 
 
 def removal_note(history: Sequence[Image], memory: Memory) -> str:

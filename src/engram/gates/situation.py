@@ -14,7 +14,7 @@ from engram.gates.tables import phrases, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.text.display import quote_text
-from engram.text.words import PAST_AUXILIARIES, is_participle, is_past, read_table, stem, word_class
+from engram.text.words import PAST_AUXILIARIES, infinitives, is_participle, is_past, read_table, stem, word_class
 
 __all__ = ["Hindsight", "changed_situation_warnings", "hindsight", "situation_warnings"]
 
@@ -331,14 +331,9 @@ def _activities() -> dict[str, str]:
     return {noun.strip(): task.strip() for noun, _, task in (entry.partition("=") for entry in entries if "=" in entry)}
 
 
-@lru_cache(maxsize=1)
-def _bases() -> dict[str, str]:
-    return {form: row[0] for row in read_table("irregular.txt") for form in row[1:]}
-
-
 def _base(word: str) -> str:
     """The infinitive of an irregular past form; any other word as it is."""
-    return _bases().get(word, word)
+    return infinitives().get(word, word)
 
 
 def _gerund_of(word: str) -> str:

@@ -217,6 +217,8 @@ def aware(value: Any, zone: tzinfo | None = None) -> datetime | None:
 
 
 Status = Literal["candidate", "active", "dormant", "superseded", "archived", "retired", "rejected"]
+TIME_FIELDS = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
+"""The fields of a memory that contain a time."""
 LIVE_STATUSES: tuple[Status, ...] = ("active", "dormant")
 """The statuses of current memories."""
 Signal = Literal["positive", "negative", "neutral"]

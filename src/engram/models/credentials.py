@@ -13,7 +13,7 @@ from itertools import combinations
 from pathlib import Path
 
 from engram.models.weights import Linear
-from engram.text.words import read_table
+from engram.text.words import stop_words
 
 __all__ = [
     "MARGIN",
@@ -519,7 +519,7 @@ def _phrase_looks(value: str) -> list[str]:
     links = sum(not _LINKS.isdisjoint(groups_of(word.lower())) for word in words)
     said = {group for word in words for group in groups_of(word.lower())}
     spelled = sum(not _SPELLED.isdisjoint(groups_of(word.lower())) for word in words)
-    plain = sum(word.lower() in _plain_words() for word in words)
+    plain = sum(word.lower() in stop_words() for word in words)
     titles = sum(word[:1].isupper() for word in words)
     small = sum(len(word) < _PART for word in words)
     looks = [
@@ -537,12 +537,6 @@ def _phrase_looks(value: str) -> list[str]:
     if len(words) > _MOST_WORDS or spelled * 2 > len(words):
         looks = [f"spelled {4 * spelled // len(words)}", "long" if len(words) > _MOST_WORDS else "short"]
     return [*looks, *("says " + group for group in sorted(said))]
-
-
-@lru_cache(maxsize=1)
-def _plain_words() -> frozenset[str]:
-    """Words that connect others: a sentence has several, a passphrase few."""
-    return frozenset(word for row in read_table("stopwords.txt") for word in row)
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ from engram.model.forks import ForkedLock
 from engram.model.lazy import cached_property, dataclass
 from engram.text.confusables import fold_text
 from engram.text.statements import canonical_stem, is_contrastive
-from engram.text.words import is_past, kind_of, read_table, revises, stem, word_class
+from engram.text.words import is_past, kind_of, read_table, revises, stem, stop_words, word_class
 
 __all__ = [
     "FUNCTION",
@@ -218,7 +218,7 @@ class Statement:
 @lru_cache(maxsize=1)
 def _functions() -> frozenset[str]:
     light = {word for label in ("drop", "light", "boundary", "negation") for word in word_class("wordclasses", label)}
-    return frozenset(word for row in read_table("stopwords.txt") for word in row) | light
+    return stop_words() | light
 
 
 @lru_cache(maxsize=1)

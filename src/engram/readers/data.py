@@ -95,7 +95,6 @@ def _levels(tree: Any) -> Iterator[list[Any]]:
 
 _UNUSUAL_ESCAPE = lazy_pattern(r"\\u(?:[dD][89a-fA-F]|0000)")
 """An escape that may stand for NUL or half a surrogate pair."""
-_UNUSUAL = lazy_pattern("[\x00\ud800-\udfff]")
 _NUMBER = lazy_pattern(r"[0-9]+")
 _BLANK = lazy_pattern("[ \t\r\n\ufeff]*")
 
@@ -206,7 +205,7 @@ def _decode(text: str, start: int, decoder: json.JSONDecoder, where: str, line: 
 
 
 def _with_characters(value: Any, text: str, characters: Characters, where: str) -> Any:
-    if characters == "any" or not (_UNUSUAL_ESCAPE.search(text) or _UNUSUAL.search(text)):
+    if characters == "any" or not (_UNUSUAL_ESCAPE.search(text) or _HALF_OR_NUL.search(text)):
         return value
     if characters == "repaired":
         return repair_characters(value)

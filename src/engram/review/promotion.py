@@ -294,7 +294,7 @@ def neighbours_of(
 
 def _linked_repeats(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Memory]:
     """The live memories that this one probably repeats, or that probably repeat this one."""
-    from engram.decisions.admission import COMPARED_STATUSES
+    from engram.store.protocol import COMPARED_STATUSES
 
     ids = [link.target for link in memory.associations if link.type == MAY_REPEAT]
     if memory.id:

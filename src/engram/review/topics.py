@@ -7,6 +7,7 @@ from functools import lru_cache
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
+from engram.text.entities import verbs_after_names
 from engram.text.tokens import query_terms
 from engram.text.words import is_act, is_past, kind_of, read_table, word_class
 
@@ -119,12 +120,7 @@ def _term(word: str) -> str:
 @lru_cache(maxsize=8192)
 def _is_verb(word: str) -> bool:
     """Whether a word is a verb or an adjective, unless its context suggests otherwise."""
-    return bool(kind_of(word)) or is_act(word) or is_past(word) or word in _name_verbs() or word.endswith("ly")
-
-
-@lru_cache(maxsize=1)
-def _name_verbs() -> frozenset[str]:
-    return frozenset(word for row in read_table("nameverbs.txt") for word in row)
+    return bool(kind_of(word)) or is_act(word) or is_past(word) or word in verbs_after_names() or word.endswith("ly")
 
 
 @lru_cache(maxsize=1)

@@ -58,8 +58,8 @@ SCHEMA_LINK, SCHEMA_MEMBERS, SCHEMA_SHARED_ANCHORS = 0.4, 3, 2
 # Freshness — DESIGN §4 and §10.
 HORIZON_DAYS = 180.0
 
-# Confidence tiers — spec 5, reference/5 §2.2: explicit, implied, inferred, else speculative.
-EXPLICIT_FROM, IMPLIED_FROM, INFERRED_FROM = 0.95, 0.70, 0.40
+# The confidence below which a captured memory is speculative.
+INFERRED_FROM = 0.40
 SPECULATIVE_DAYS = 30
 
 # Statements — spec 1 "Core fields"; pass rate from "Promotion pipeline".

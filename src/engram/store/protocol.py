@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LoadedT = TypeVar("LoadedT", Session, TaskRun)
 ListedT = TypeVar("ListedT", Session, TaskRun, Checkpoint, Job)
+COMPARED_STATUSES = ("active", "dormant", "candidate")
+"""The statuses of memories that a new statement is compared with."""
 Progress = Callable[[str, int, int], None]
 """Called with the kind of work, the amount done, and the total."""
 COMMON_TERM_DOCUMENTS = 20_000

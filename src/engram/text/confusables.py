@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from engram.model.lazy import dataclass, lazy_pattern
 from engram.text.display import BLANK, FLAG, INVISIBLE, remove_invisible
-from engram.text.words import read_table, stem
+from engram.text.words import read_table, stem, stop_words
 
 __all__ = [
     "FoldedText",
@@ -398,11 +398,6 @@ def _foreign_words() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _english_words() -> frozenset[str]:
-    return frozenset(word for row in read_table("stopwords.txt") for word in row)
-
-
-@lru_cache(maxsize=1)
 def _english_stems() -> frozenset[str]:
     return frozenset(stemmed for stemmed, _ in read_table("words.txt"))
 
@@ -412,7 +407,7 @@ def _has_stray_accents(text: str) -> bool:
     words = _WORD.findall(text[:_VOTING_CHARS].translate(_BARE).lower())
     if not _foreign_words().isdisjoint(words):
         return False
-    return not _english_words().isdisjoint(words) or any(stem(word) in _english_stems() for word in words)
+    return not stop_words().isdisjoint(words) or any(stem(word) in _english_stems() for word in words)
 
 
 # -- words

@@ -177,9 +177,10 @@ def _is_particle(word: str) -> bool:
 def _is_surely_name(word: str, following: str) -> bool:
     if len(word) > 1 and word.isupper():
         return True
-    return following in _verbs_after_names()
+    return following in verbs_after_names()
 
 
 @lru_cache(maxsize=1)
-def _verbs_after_names() -> frozenset[str]:
+def verbs_after_names() -> frozenset[str]:
+    """Verbs that follow the name of somebody."""
     return frozenset(word for row in read_table("nameverbs.txt") for word in row)

@@ -129,7 +129,14 @@ _SHORT_SYLLABLE = re.compile(r"(?:^[aeiouy][^aeiouy]|[^aeiouy][aeiouy][^aeiouywx
 
 
 @lru_cache(maxsize=1)
-def _irregular() -> dict[str, str]:
+def stop_words() -> frozenset[str]:
+    """English words that connect others."""
+    return frozenset(word for row in read_table("stopwords.txt") for word in row)
+
+
+@lru_cache(maxsize=1)
+def infinitives() -> dict[str, str]:
+    """The infinitive of each irregular form."""
     return {form: row[0] for row in read_table("irregular.txt") for form in row[1:]}
 
 
@@ -140,7 +147,7 @@ def stem(word: str) -> str:
     `stem` takes a word in the form of `tokens` (casefolded, no apostrophe). A word with anything but ASCII letters is
     its own stem, so other scripts are unchanged.
     """
-    word = _irregular().get(word, word)
+    word = infinitives().get(word, word)
     if len(word) < 3 or not (word.isascii() and word.isalpha()):
         return word
     if word in _EXCEPTIONS:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ from engram.disk import DIRECTORY_MODE, FILE_MODE, open_plain, reading
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass, field
 from engram.store import hook_files
-from engram.store.protocol import Store
+from engram.store.protocol import Progress, Store
 
 SHARDS = 64
 """The number of states that share the watermarks of a harness; saving one watermark rewrites only its state."""
@@ -178,8 +178,6 @@ SAVED_AFTER = 64
 """The number of sessions after which watermarks are saved; a crash repeats at most the later work, and proposes nothing twice."""
 SAVED_BYTES = 32 * 1024 * 1024
 """The number of bytes of one transcript after which its watermark is saved."""
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from engram.agents.agent import agents_with_sessions
 from engram.cli import display
 from engram.cli.display import line, progress
 from engram.cli.surface import Surface
@@ -259,7 +258,6 @@ def _write_all(files: Mapping[Path, str], force: bool, report: "Progress") -> No
         report("Exporting", number, len(files))
 
 
-_HARNESSES = ", ".join(agent.name for agent in agents_with_sessions())
 _OUTCOME_STYLES = {
     "proposed": "green", "stored": "green", "duplicate": "bright_black", "unlikely": "bright_black", "trivial": "bright_black",
     "refused": "yellow",

@@ -33,7 +33,7 @@ from engram.recall.trace import drop_hits
 from engram.rules.lifecycle import is_effective
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.scopes import GLOBAL, USER
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import NEVER_TRUE_STATUSES, Filters, Store
 from engram.store.records import sort_versions, start_of
 from engram.text.entities import entities
 from engram.text.time.windows import Window
@@ -255,7 +255,6 @@ def _during(dated: Hit, moment: datetime, zone: tzinfo | None) -> Window:
 
 
 INSTANT = timedelta(microseconds=1)
-_OUT = ("retired", "rejected", "candidate")
 
 
 def is_over(memory: Memory | None, now: datetime) -> bool:
@@ -292,7 +291,7 @@ def versions_of(memory: Memory, store: Store, filters: Filters) -> list[Memory]:
         return [memory]
     anytime = replace(filters, kinds=("memory",), since=None, until=None)
     found = store.lineage(memory.lineage)
-    return [version for version in found if version.status not in _OUT and is_selected(anytime, version)]
+    return [version for version in found if version.status not in NEVER_TRUE_STATUSES and is_selected(anytime, version)]
 
 
 def select_by_value(versions: Sequence[Memory], question: str) -> list[Memory]:

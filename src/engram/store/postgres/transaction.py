@@ -13,7 +13,7 @@ from engram.store.intake import Decider, Screen
 from engram.store.postgres.connections import Connection, Texts, VectorArray
 from engram.store.postgres.database import Database, TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.protocol import ProposalKeys
+from engram.store.protocol import COMPARED_STATUSES, ProposalKeys
 from engram.store.records import decode_record, encoded_image, heads_among, keep_update_time, versions_among
 from engram.text.tokens import QUESTION_MARKER
 
@@ -220,10 +220,6 @@ def _records(memories: Sequence[tuple[str, str]]) -> dict[str, Any]:
 def to_json(mapping: Mapping[str, Any]) -> str:
     """A record as the tables store it."""
     return json.dumps(mapping, ensure_ascii=False, separators=(",", ":"))
-
-
-_COMPARED_STATUSES = ("active", "dormant", "candidate")
-"""The statuses that gates compare a proposal with."""
 
 
 class DecisionResult(NamedTuple):
@@ -505,4 +501,4 @@ def _needs_comparison(before: Memory, after: Memory) -> bool:
     A retired memory needs no comparison: it is locked already, and locking a scope after a memory could deadlock.
     """
     changed = (before.statement, before.status) != (after.statement, after.status)
-    return before.scope != after.scope or (changed and after.status in _COMPARED_STATUSES)
+    return before.scope != after.scope or (changed and after.status in COMPARED_STATUSES)

@@ -150,7 +150,7 @@ class Journal:
         """The number of the last complete entry, read from the journal itself."""
         for month in reversed(self.months()):
             for line in lines_backwards(self.path(month)):
-                if (found := _SEQ.match(line)) is not None:
+                if (found := SEQ_LINE.match(line)) is not None:
                     return int(found[1])
         return 0
 
@@ -320,7 +320,7 @@ def _line_at(path: Path, offset: int) -> int:
 
 
 _MONTH_FILE = lazy_pattern(r"\d{4}-\d{2}\.jsonl")
-_SEQ = re.compile(rb'\{"seq":(\d+)')
+SEQ_LINE = re.compile(rb'\{"seq":(\d+)')
 
 
 def is_month(name: str) -> bool:

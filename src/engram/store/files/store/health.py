@@ -11,7 +11,7 @@ from engram.model.errors import EngramError, StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.log.journal import Journal, Mark, read_mark, write_mark
+from engram.store.files.log.journal import SEQ_LINE, Journal, Mark, read_mark, write_mark
 from engram.store.files.memories import Stamp
 from engram.store.files.reconcile.file_repair import repair_report
 from engram.store.files.reconcile.index_state import IndexContext, LogContext
@@ -119,7 +119,6 @@ BEGUN, CHECKPOINT = "begun", "checkpoint"
 MAX_REPORTED_PROBLEMS = 5
 _TASK_ID = lazy_pattern(r"TASK-\d{8}-\d{6}-[0-9a-f]+")
 _WORD = re.compile(rb'"op":"(?:%s|%s)"' % (TASK_OP.encode(), LEDGER_OP.encode()))
-_SEQ = re.compile(rb'\{"seq":(\d+)')
 
 
 @dataclass(slots=True)
@@ -179,7 +178,7 @@ def _decisions(missing: Sequence[tuple[int, int]]) -> Check:
 def _read(journal: Journal, mark: Mark) -> _JournalRecord:
     found, last = _JournalRecord(), mark.unbroken_since
     for line in _lines(journal):
-        number = _SEQ.match(line)
+        number = SEQ_LINE.match(line)
         seq = int(number[1]) if number else 0
         if seq > last + 1:
             found.numbers.append((last + 1, seq - 1))
